@@ -1,0 +1,31 @@
+package message
+
+// Names of properties (RocketMQ MessageConst).
+const (
+	Keys                 = "KEYS"
+	Tags                 = "TAGS"
+	WaitStoreMsgOK       = "WAIT"
+	DelayTimeLevel       = "DELAY"
+	RetryTopic           = "RETRY_TOPIC"
+	RealTopic            = "REAL_TOPIC"
+	RealQueueID          = "REAL_QID"
+	TransactionPrepared  = "TRAN_MSG"
+	ProducerGroup        = "PGROUP"
+	OriginMessageID      = "ORIGIN_MESSAGE_ID"
+	MsgRegion            = "MSG_REGION"
+	TraceSwitch          = "TRACE_ON"
+	UniqueKey            = "UNIQ_KEY"
+	Cluster              = "CLUSTER"
+	TransactionID        = "__transactionId__"
+	TransactionCheckTime = "TRANSACTION_CHECK_TIMES"
+	CheckImmunityTime    = "CHECK_IMMUNITY_TIME_IN_SECONDS"
+	PreparedQueueOffset  = "TRAN_PREPARED_QUEUE_OFFSET"
+	CorrelationID        = "CORRELATION_ID"
+	ReplyToClient        = "REPLY_TO_CLIENT"
+	TTL                  = "TTL"
+	MessageType          = "MSG_TYPE"
+	PushReplyTime        = "PUSH_REPLY_TIME"
+	PopCheckpoint        = "POP_CK"
+	InnerNum             = "INNER_NUM"
+	InnerBase            = "INNER_BASE"
+)
