@@ -1,23 +1,158 @@
-// Package watermark is a growing offset that goroutines can wait on.
+// Package watermark is a growing offset that goroutines can wait on. Every stage of a broker follows the stage before it
+// by waiting for its watermark; nothing calls upward except the one subscribed stage that follows directly.
 package watermark
 
-import "context"
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+)
+
+// ErrClosed is wrapped by the error of every wait on a closed watermark, beside the cause given to Close.
+var ErrClosed = errors.New("watermark: closed")
 
 // Watermark only grows. Safe for concurrent use. The zero value stands at 0.
-type Watermark struct{}
+type Watermark struct {
+	offset atomic.Int64 // written under mu only; read without it
+
+	mu          sync.Mutex
+	closed      error
+	waiters     waiterHeap
+	subscribers []*subscriber // replaced, never changed in place, so that Advance may call out of the lock
+}
+
+type subscriber struct{ fn func(offset int64) }
+
+// waiter is one goroutine in Wait. Its channel is closed by whoever takes it out of the heap to wake it; err is set before.
+type waiter struct {
+	offset int64
+	index  int // position in the heap, -1 once taken out
+	err    error
+	wake   chan struct{}
+}
 
 // Load returns the current offset.
-func (w *Watermark) Load() int64 { panic("unbuilt") }
+func (w *Watermark) Load() int64 { return w.offset.Load() }
 
-// Advance moves the watermark up to offset and wakes exactly those waiters that it reaches; a lower offset is ignored.
-func (w *Watermark) Advance(offset int64) { panic("unbuilt") }
+// Advance moves the watermark up to offset and wakes exactly those waiters that it reaches; a lower offset is ignored, and
+// so is every offset after Close. Subscribers are called before Advance returns; two goroutines that advance at once may
+// call them in either order.
+func (w *Watermark) Advance(offset int64) {
+	if offset <= w.offset.Load() {
+		return
+	}
+	w.mu.Lock()
+	if offset <= w.offset.Load() || w.closed != nil {
+		w.mu.Unlock()
+		return
+	}
+	w.offset.Store(offset)
+	for len(w.waiters) > 0 && w.waiters[0].offset <= offset {
+		close(heap.Pop(&w.waiters).(*waiter).wake)
+	}
+	subscribers := w.subscribers
+	w.mu.Unlock()
+	for _, s := range subscribers {
+		s.fn(offset)
+	}
+}
 
-// Close fails current and future waiters above the watermark with cause.
-func (w *Watermark) Close(cause error) { panic("unbuilt") }
+// Close fails current and future waiters above the watermark with ErrClosed and cause. Later calls change nothing.
+func (w *Watermark) Close(cause error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed != nil {
+		return
+	}
+	w.closed = ErrClosed
+	if cause != nil {
+		w.closed = errors.Join(ErrClosed, cause)
+	}
+	for _, v := range w.waiters {
+		v.index, v.err = -1, w.closed
+		close(v.wake)
+	}
+	w.waiters = nil
+}
 
-// Wait blocks until the watermark reaches offset, the watermark closes, or ctx ends.
-func (w *Watermark) Wait(ctx context.Context, offset int64) error { panic("unbuilt") }
+// Wait blocks until the watermark reaches offset (nil), the watermark closes, or ctx ends (its cause). A watermark that
+// already stands at offset answers at once, whatever the state of ctx.
+func (w *Watermark) Wait(ctx context.Context, offset int64) error {
+	if w.offset.Load() >= offset {
+		return nil
+	}
+	w.mu.Lock()
+	if w.offset.Load() >= offset {
+		w.mu.Unlock()
+		return nil
+	}
+	if w.closed != nil {
+		defer w.mu.Unlock()
+		return w.closed
+	}
+	v := &waiter{offset: offset, wake: make(chan struct{})}
+	heap.Push(&w.waiters, v)
+	w.mu.Unlock()
+
+	select {
+	case <-v.wake:
+		return v.err
+	case <-ctx.Done():
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if v.index < 0 { // woken at the same moment: what was reached counts
+		return v.err
+	}
+	heap.Remove(&w.waiters, v.index)
+	return context.Cause(ctx)
+}
 
 // Subscribe registers fn to be called after every advance, in the advancing goroutine; fn must not block. For the one
-// pipeline stage that follows. cancel removes it.
-func (w *Watermark) Subscribe(fn func(offset int64)) (cancel func()) { panic("unbuilt") }
+// pipeline stage that follows. cancel removes it; a call already under way may still end after cancel returned.
+func (w *Watermark) Subscribe(fn func(offset int64)) (cancel func()) {
+	s := &subscriber{fn}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.subscribers = append(w.subscribers[:len(w.subscribers):len(w.subscribers)], s)
+	return func() { w.unsubscribe(s) }
+}
+
+func (w *Watermark) unsubscribe(s *subscriber) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	kept := make([]*subscriber, 0, len(w.subscribers))
+	for _, other := range w.subscribers {
+		if other != s {
+			kept = append(kept, other)
+		}
+	}
+	w.subscribers = kept
+}
+
+// waiterHeap has the lowest awaited offset first.
+type waiterHeap []*waiter
+
+func (h waiterHeap) Len() int           { return len(h) }
+func (h waiterHeap) Less(i, j int) bool { return h[i].offset < h[j].offset }
+func (h waiterHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+func (h *waiterHeap) Push(x any) {
+	v := x.(*waiter)
+	v.index = len(*h)
+	*h = append(*h, v)
+}
+
+func (h *waiterHeap) Pop() any {
+	last := len(*h) - 1
+	v := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	v.index = -1
+	return v
+}
