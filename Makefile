@@ -1,0 +1,70 @@
+# Targets run from fast to slow; `make ci` stops at the first failure.
+GO       ?= go
+BIN      := bin/quorate
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS  := -s -w -X main.version=$(VERSION)
+FUZZTIME ?= 10s
+LINT     := $(GO) tool -modfile=tools/go.mod golangci-lint
+# Modules of their own: what they depend on never enters the product's go.mod.
+COMPAT   := test/compat
+PEERS    := test/bench
+
+.PHONY: build test race lint fuzz e2e compat chaos bench bench-peers gen check-gen fix ci deps vet
+
+build:
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN) ./cmd/quorate
+
+vet:
+	$(GO) vet ./...
+
+# Unit, property and scenario tests, fuzz seeds, the shape of the repository, and the example in test/compat that a
+# user's own tests start from.
+test: vet
+	$(GO) test -timeout 170s ./...
+	cd $(COMPAT) && $(GO) test -timeout 120s -run Example ./...
+
+race:
+	$(GO) test -race -short -timeout 15m ./...
+
+lint:
+	$(LINT) run
+
+fuzz:
+	GO="$(GO)" FUZZTIME=$(FUZZTIME) sh internal/lint/fuzz.sh
+
+# The same cases against embed and against the binary over TCP.
+e2e: build
+	QUORATE_BIN=$(CURDIR)/$(BIN) $(GO) test -count=1 -timeout 10m ./test/e2e/...
+
+# Unchanged Go and Java clients and mqadmin against the binary.
+compat: build deps
+	cd $(COMPAT) && QUORATE_BIN=$(CURDIR)/$(BIN) $(GO) test -count=1 -timeout 20m ./...
+
+# kill -9, SIGSTOP, full disks and failing writes against the binary; needs root.
+chaos: build deps
+	QUORATE_BIN=$(CURDIR)/$(BIN) QUORATE_CHAOS=1 $(GO) test -count=1 -timeout 20m ./test/chaos/...
+
+bench: build
+	cd $(PEERS) && QUORATE_BIN=$(CURDIR)/$(BIN) $(GO) run . -quick=false
+
+bench-peers: build
+	cd $(PEERS) && QUORATE_BIN=$(CURDIR)/$(BIN) $(GO) run . -quick=false -peers
+
+gen:
+	$(GO) run ./internal/gen/requestcodes > docs/request-codes.md
+
+check-gen: gen
+	git diff --exit-code -- docs/request-codes.md
+
+fix:
+	$(LINT) fmt
+	$(GO) mod tidy
+	cd $(COMPAT) && $(GO) mod tidy
+	cd $(PEERS) && $(GO) mod tidy
+	$(MAKE) gen
+
+# Installs by name what the targets above need and the machine lacks.
+deps:
+	sh .ci/deps
+
+ci: deps build vet check-gen test lint race fuzz e2e compat chaos

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/spf13/cobra"
+)
+
+// newRoot builds the command tree.
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "quorate",
+		Short:         "A RocketMQ-compatible message broker whose acknowledgements are proofs",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			text := fmt.Sprintf("unknown command %q", args[0])
+			for i, near := range cmd.SuggestionsFor(args[0]) {
+				if i == 0 {
+					text += "; did you mean"
+				}
+				text += fmt.Sprintf(" %q", near)
+			}
+			return usagef("%s (quorate --help lists them)", text)
+		},
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef("%w (%s --help lists the flags)", err, cmd.CommandPath())
+	})
+	root.AddCommand(newVersion())
+	return root
+}
+
+func newVersion() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "quorate %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return err
+		},
+	}
+}
