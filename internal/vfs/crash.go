@@ -481,3 +481,14 @@ func (f *memFile) Size() (int64, error) {
 }
 
 func (f *memFile) Close() error { return nil }
+
+func (f *memFile) nextData(at int64) (int64, error) {
+	f.c.mu.Lock()
+	defer f.c.mu.Unlock()
+	for ; at < int64(len(f.n.data)); at++ {
+		if f.n.data[at] != 0 {
+			return at, nil
+		}
+	}
+	return int64(len(f.n.data)), nil
+}
