@@ -11,6 +11,9 @@ type ResponseCode int32
 // Language is the sender's language code (RocketMQ LanguageCode).
 type Language uint8
 
+// LanguageUnknown is what an unlisted name in a JSON header decodes to; it is left out when encoded, as Java does.
+const LanguageUnknown Language = 255
+
 // Serialization is how a frame's header is encoded.
 type Serialization uint8
 
@@ -41,7 +44,18 @@ type Command struct {
 	Remark        []byte
 	Ext           ExtFields
 	Body          []byte
+
+	shape shape
 }
+
+// shape remembers how a decoded JSON header differed from what a Java peer writes by default, so that it encodes to the
+// same bytes again. Zero is the default.
+type shape uint8
+
+const (
+	emptyExtFields  shape = 1 << iota // extFields was present and empty
+	noSerializeType                   // serializeTypeCurrentRPC was absent (Go client)
+)
 
 // Oneway reports whether the sender expects no answer.
 func (c *Command) Oneway() bool { return c.Flag&FlagOneway != 0 }
@@ -55,9 +69,9 @@ type ExtField struct{ Key, Value []byte }
 // ExtFields are header fields in the order read or added, so that decode then encode is byte-equal.
 type ExtFields []ExtField
 
-// Lookup returns the value of key without copying.
+// Lookup returns the value of key without copying. Of several fields with one key the last counts, as in a Java map.
 func (e ExtFields) Lookup(key string) ([]byte, bool) {
-	for i := range e {
+	for i := len(e) - 1; i >= 0; i-- {
 		if string(e[i].Key) == key {
 			return e[i].Value, true
 		}
