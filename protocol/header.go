@@ -13,7 +13,6 @@ import (
 // bool, int, int32, int64 and types made from them, and pointers to them for fields whose absence matters. Embedded
 // structs are flattened; fields without a tag are not part of the header.
 
-
 // headerFieldsMax bounds the fields of one typed header, so that a word can hold which of them were seen.
 const headerFieldsMax = 64
 

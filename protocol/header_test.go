@@ -231,3 +231,13 @@ func FuzzHandHeaderCodecs(f *testing.F) {
 		}
 	})
 }
+
+func TestEveryTypedHeaderHasACodec(t *testing.T) {
+	for _, rt := range protocol.RequestTypes() {
+		require.NotPanics(t, func() {
+			cmd := protocol.NewRequest(rt.Request, nil)
+			require.NoError(t, protocol.DecodeHeader(cmd.Ext, rt.Request))
+			protocol.AppendHeader(nil, rt.Response)
+		}, "%T", rt.Request)
+	}
+}
