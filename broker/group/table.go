@@ -87,7 +87,9 @@ type Settings struct {
 }
 
 // DefaultSettings are RocketMQ's defaults.
-func DefaultSettings() Settings { return Settings{AutoCreate: true, SplitMetadata: true, SplitSize: 2000} }
+func DefaultSettings() Settings {
+	return Settings{AutoCreate: true, SplitMetadata: true, SplitSize: 2000}
+}
 
 // Snapshot is the table at one moment. It is immutable.
 type Snapshot struct {

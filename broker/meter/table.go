@@ -37,10 +37,10 @@ type Table struct {
 
 // Days are totals at day borders (local time), as runtime info reports them.
 type Days struct {
-	today                    int
-	PutYesterday, PutToday   int64 // totals at yesterday's and today's midnight, or at the start
-	GetYesterday, GetToday   int64
-	PutNow, GetNow           int64
+	today                  int
+	PutYesterday, PutToday int64 // totals at yesterday's and today's midnight, or at the start
+	GetYesterday, GetToday int64
+	PutNow, GetNow         int64
 }
 
 // putBounds are the upper bounds, in ms, of the classes of put times that runtime info prints (StoreStatsService).

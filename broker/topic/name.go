@@ -37,8 +37,8 @@ const (
 )
 
 var (
-	fixedSystem  = []string{Template, Schedule, Benchmark, Half, TraceDefault, OpHalf, CheckMaxTime, SelfTest, OffsetMoved, Checkpoint}
-	unsendable   = []string{Schedule, Half, OpHalf, CheckMaxTime, SelfTest, OffsetMoved}
+	fixedSystem = []string{Template, Schedule, Benchmark, Half, TraceDefault, OpHalf, CheckMaxTime, SelfTest, OffsetMoved, Checkpoint}
+	unsendable  = []string{Schedule, Half, OpHalf, CheckMaxTime, SelfTest, OffsetMoved}
 )
 
 // CheckName tells why a name cannot be a topic: only letters, digits and %|_- are allowed, 1 to 127 bytes, and up to 255

@@ -163,7 +163,7 @@ func New(cfg Config, deps Deps) *Transactions {
 	return &Transactions{
 		cfg: cfg, deps: deps, resolved: map[int64]decision{}, moved: map[int64]place{}, firstOf: map[int64]int64{},
 		busy: map[int64]decision{},
-		ops: make(chan int64, opsWaitingMax), loaded: make(chan struct{}),
+		ops:  make(chan int64, opsWaitingMax), loaded: make(chan struct{}),
 	}
 }
 
