@@ -156,3 +156,19 @@ func (h *waiterHeap) Pop() any {
 	v.index = -1
 	return v
 }
+
+// Rewind takes the watermark back to offset: the log was cut there. Those who wait for more fail with cause, because what
+// they wait for is gone; it may come again with other content. Subscribers are not called. After Close it has no effect.
+func (w *Watermark) Rewind(offset int64, cause error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if offset >= w.offset.Load() || w.closed != nil {
+		return
+	}
+	w.offset.Store(offset)
+	for len(w.waiters) > 0 {
+		v := heap.Pop(&w.waiters).(*waiter)
+		v.err = cause
+		close(v.wake)
+	}
+}

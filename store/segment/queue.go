@@ -314,29 +314,25 @@ func (q *Queue) Grow(begin int64) (*Segment, error) {
 }
 
 // RemoveFirst removes the oldest segment. Its name is gone for good when RemoveFirst returns; a read under way ends first.
-func (q *Queue) RemoveFirst() error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	run := q.Segments()
-	if len(run) == 0 {
-		return ErrNotFound
-	}
-	rest := slices.Clone(run[1:])
-	q.segments.Store(&rest)
-	return q.remove(run[0])
-}
+// One caller removes at a time; a Grow meanwhile is fine.
+func (q *Queue) RemoveFirst() error { return q.removeAt(func(int) int { return 0 }) }
 
-// RemoveLast removes the newest segment, as RemoveFirst does.
-func (q *Queue) RemoveLast() error {
+// RemoveLast removes the newest segment, as RemoveFirst does; no Grow meanwhile.
+func (q *Queue) RemoveLast() error { return q.removeAt(func(n int) int { return n - 1 }) }
+
+// removeAt takes a segment out of the run, and then removes the file outside of the lock: unlinking a large file is slow.
+func (q *Queue) removeAt(index func(n int) int) error {
 	q.mu.Lock()
-	defer q.mu.Unlock()
 	run := q.Segments()
 	if len(run) == 0 {
+		q.mu.Unlock()
 		return ErrNotFound
 	}
-	rest := slices.Clone(run[:len(run)-1])
+	i := index(len(run))
+	rest := slices.Delete(slices.Clone(run), i, i+1)
 	q.segments.Store(&rest)
-	return q.remove(run[len(run)-1])
+	q.mu.Unlock()
+	return q.remove(run[i])
 }
 
 // remove syncs the directory each time, so that a crash never leaves a gap in the run.
