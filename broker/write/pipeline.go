@@ -4,8 +4,11 @@ package write
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"time"
 
+	"github.com/quorate/quorate/ha"
 	"github.com/quorate/quorate/message"
 	"github.com/quorate/quorate/replication"
 	"github.com/quorate/quorate/store"
@@ -35,29 +38,211 @@ func (e *Error) Error() string { return string(e.Stage) + ": " + e.Err.Error() }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Result is how a write ended. Appended is set from the append on, also with an error.
+// ErrUnproved is the cause when the write ended without an error and without an acknowledgement that covers it: a success
+// nobody decided is never answered (D5).
+var ErrUnproved = errors.New("write: no acknowledgement covers the record")
+
+// Result is how a write ended. Appended is set from the append on, also with an error; Outcome.Proved then says what holds.
 type Result struct {
 	Appended store.Appended
 	Outcome  replication.Outcome
-	Err      *Error // nil: acknowledged, Outcome.Ack is set
+	Err      *Error // nil: acknowledged
 }
+
+// Stored reports whether the record is in the log, acknowledged or not.
+func (r *Result) Stored() bool { return r.Appended.End > 0 }
 
 // Request is one write: one message, or a batch of one (topic, queue).
 type Request struct {
 	Message  *message.Message
 	Batch    []message.Message
-	Received time.Time // deadlines count from here
+	Received time.Time // deadlines count from here; zero: now
 	NoWait   bool      // waitStoreMsgOK=false
 }
 
+// Done is told how a write ended, exactly once. It must not block, and r is its own only until it returns.
+type Done interface{ Written(r *Result) }
+
+// Log appends to the store.
+type Log interface {
+	Append(m *message.Message, allowed func() error) (store.Appended, error)
+	AppendBatch(ms []message.Message, allowed func() error) (store.Appended, error)
+	WriteFailed() error
+}
+
+// Masterships tells under which term this broker may write now, or why it may not.
+type Masterships interface {
+	Current() (*replication.Term, error)
+}
+
+// Config has the deadlines of a write.
+type Config struct {
+	SyncFlushTimeout time.Duration `conf:"syncFlushTimeout"` // default 5 s
+	ReplicaTimeout   time.Duration `conf:"slaveTimeout"`     // default 3 s
+}
+
+// DefaultConfig returns RocketMQ's defaults.
+func DefaultConfig() Config {
+	return Config{SyncFlushTimeout: 5 * time.Second, ReplicaTimeout: 3 * time.Second}
+}
+
 // Pipeline turns checked messages into acknowledged ones. Safe for concurrent use.
-type Pipeline struct{}
+type Pipeline struct {
+	cfg  Config
+	log  Log
+	role Masterships
+	ops  sync.Pool
+}
 
-// Submit appends in the caller's goroutine and calls done exactly once when the write is decided; done must not block. It does not allocate.
-func (p *Pipeline) Submit(r Request, done func(Result)) { panic("unbuilt") }
+// New returns a pipeline that appends to log under the terms of role.
+func New(cfg Config, log Log, role Masterships) *Pipeline {
+	if cfg.SyncFlushTimeout <= 0 {
+		cfg.SyncFlushTimeout = DefaultConfig().SyncFlushTimeout
+	}
+	if cfg.ReplicaTimeout <= 0 {
+		cfg.ReplicaTimeout = DefaultConfig().ReplicaTimeout
+	}
+	p := &Pipeline{cfg: cfg, log: log, role: role}
+	p.ops.New = func() any {
+		o := &op{pipeline: p}
+		o.allowed = o.valid // bound once: a method value made per write would be an allocation
+		return o
+	}
+	return p
+}
 
-// Write is Submit for callers that may block.
-func (p *Pipeline) Write(ctx context.Context, r Request) Result { panic("unbuilt") }
+// op is one write on its way, pooled.
+type op struct {
+	pipeline *Pipeline
+	term     *replication.Term
+	pass     replication.Pass
+	refused  bool // the append was refused by valid, not by the store
+	allowed  func() error
+	done     Done
+	result   Result
+}
+
+// valid is called by the store under its append lock, before a byte is taken.
+func (o *op) valid() error {
+	err := o.term.Valid(o.pass)
+	o.refused = err != nil
+	return err
+}
+
+// Submit appends in the caller's goroutine and calls done exactly once when the write is decided, here or later. Messages
+// of r are copied by the append. It does not allocate in the steady state.
+func (p *Pipeline) Submit(r Request, done Done) {
+	o := p.ops.Get().(*op)
+	o.done = done
+	term, need, stage, err := p.admit(o)
+	if err != nil {
+		o.finish(stage, err)
+		return
+	}
+	if r.Batch != nil {
+		o.result.Appended, err = p.log.AppendBatch(r.Batch, o.allowed)
+	} else {
+		o.result.Appended, err = p.log.Append(r.Message, o.allowed)
+	}
+	if err != nil {
+		o.result.Appended = store.Appended{}
+		stage = Append
+		if o.refused {
+			stage = Authority
+		}
+		o.finish(stage, err)
+		return
+	}
+	received := r.Received
+	if received.IsZero() {
+		received = time.Now()
+	}
+	w := replication.Wait{
+		Pass: o.pass, End: o.result.Appended.End,
+		Deadline: received.Add(p.cfg.SyncFlushTimeout), Replicas: received.Add(p.cfg.ReplicaTimeout),
+	}
+	if !r.NoWait {
+		w.Flush, w.Need = term.SyncFlush(), need
+	}
+	term.Submit(w, o)
+}
+
+// admit asks everything that can refuse a write before the append.
+func (p *Pipeline) admit(o *op) (*replication.Term, ha.Need, Stage, error) {
+	if err := p.log.WriteFailed(); err != nil {
+		return nil, ha.Need{}, Admission, err
+	}
+	term, err := p.role.Current()
+	if err != nil {
+		return nil, ha.Need{}, Authority, err
+	}
+	o.term = term
+	if o.pass, err = term.Admit(); err != nil {
+		if errors.Is(err, replication.ErrWaitsFull) {
+			return nil, ha.Need{}, Admission, err
+		}
+		return nil, ha.Need{}, Authority, err
+	}
+	need, err := term.Need()
+	if err != nil {
+		return nil, need, Admission, err
+	}
+	return term, need, "", nil
+}
+
+// Decided receives the outcome of the wait.
+func (o *op) Decided(outcome replication.Outcome) {
+	o.result.Outcome = outcome
+	switch {
+	case outcome.Err == nil && outcome.Acknowledged(o.result.Appended.End):
+		o.finish("", nil)
+	case outcome.Err == nil:
+		o.finish(Flush, ErrUnproved)
+	case errors.Is(outcome.Err, replication.ErrFlushTimeout):
+		o.finish(Flush, outcome.Err)
+	case errors.Is(outcome.Err, replication.ErrReplicaTimeout):
+		o.finish(Replicate, outcome.Err)
+	case errors.Is(outcome.Err, replication.ErrFenced):
+		o.finish(Authority, outcome.Err)
+	default:
+		o.finish(Flush, outcome.Err)
+	}
+}
+
+func (o *op) finish(stage Stage, err error) {
+	if err != nil {
+		o.result.Err = &Error{Stage: stage, Err: err}
+	}
+	o.done.Written(&o.result)
+	p := o.pipeline
+	*o = op{pipeline: p, allowed: o.allowed}
+	p.ops.Put(o)
+}
+
+// Write is Submit for callers that may block. When ctx ends first, the write itself goes on and its result is lost.
+func (p *Pipeline) Write(ctx context.Context, r Request) Result {
+	done := make(written, 1)
+	p.Submit(r, done)
+	select {
+	case result := <-done:
+		return result
+	case <-ctx.Done():
+		return Result{Err: &Error{Stage: Flush, Err: context.Cause(ctx)}}
+	}
+}
+
+type written chan Result
+
+func (w written) Written(r *Result) { w <- *r }
 
 // Writable says whether a write would be admitted now, with the reason if not.
-func (p *Pipeline) Writable() *Error { panic("unbuilt") }
+func (p *Pipeline) Writable() *Error {
+	o := p.ops.Get().(*op)
+	_, _, stage, err := p.admit(o)
+	*o = op{pipeline: p, allowed: o.allowed}
+	p.ops.Put(o)
+	if err != nil {
+		return &Error{Stage: stage, Err: err}
+	}
+	return nil
+}
