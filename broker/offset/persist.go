@@ -5,21 +5,15 @@ import (
 	"strings"
 
 	"github.com/quorate/quorate/internal/fastjson"
+	"github.com/quorate/quorate/protocol"
 )
 
 const fileName = "consumerOffset.json"
 
-// DataVersion stamps a table's content (RocketMQ DataVersion).
-type DataVersion struct {
-	Counter      int64 `json:"counter"`
-	StateVersion int64 `json:"stateVersion"`
-	Timestamp    int64 `json:"timestamp"` // ms
-}
-
 // Content is consumerOffset.json and the body of GET_ALL_CONSUMER_OFFSET (RocketMQ ConsumerOffsetSerializeWrapper). Keys of
 // OffsetTable are topic@group.
 type Content struct {
-	DataVersion DataVersion                `json:"dataVersion"`
+	DataVersion protocol.DataVersion       `json:"dataVersion"`
 	OffsetTable map[string]map[int32]int64 `json:"offsetTable"`
 }
 

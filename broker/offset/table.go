@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/quorate/quorate/protocol"
 )
 
 // Limits of the table.
@@ -27,7 +29,7 @@ type Table struct {
 
 	changes   atomic.Int64 // commits since start; every step-th one bumps the data version
 	persisted atomic.Int64 // changes at the last Persist
-	version   atomic.Pointer[DataVersion]
+	version   atomic.Pointer[protocol.DataVersion]
 	saving    sync.Mutex // one Persist at a time
 }
 
@@ -56,7 +58,7 @@ func NewTable(files Files, versionStep int64, now func() time.Time) *Table {
 		files: files, now: now, step: max(versionStep, 1),
 		progress: map[string]map[string]*progress{}, resets: map[resetKey]int64{},
 	}
-	t.version.Store(&DataVersion{Timestamp: now().UnixMilli()})
+	t.version.Store(&protocol.DataVersion{Timestamp: now().UnixMilli()})
 	return t
 }
 
@@ -282,5 +284,5 @@ func (t *Table) RemoveGroup(group string) {
 
 func (t *Table) bumpVersion() {
 	old := t.version.Load()
-	t.version.Store(&DataVersion{Counter: old.Counter + 1, StateVersion: old.StateVersion, Timestamp: t.now().UnixMilli()})
+	t.version.Store(&protocol.DataVersion{Counter: old.Counter + 1, StateVersion: old.StateVersion, Timestamp: t.now().UnixMilli()})
 }
