@@ -276,6 +276,23 @@ func CheckName(name string) error {
 	return nil
 }
 
+// queuesMax and retriesMax bound the numbers of a group; RocketMQ has no bound, and a mistyped number of queues would fill the disk.
+const queuesMax, retriesMax = 65536, 1 << 20
+
+// check holds a group that an operator asks for against the rules of names and numbers.
+func check(c *Config) error {
+	if err := CheckName(c.Name); err != nil {
+		return err
+	}
+	if c.RetryQueueNums < 0 || c.RetryQueueNums > queuesMax {
+		return fmt.Errorf("group: retryQueueNums must be from 0 to %d, not %d", queuesMax, c.RetryQueueNums)
+	}
+	if c.RetryMaxTimes < -1 || c.RetryMaxTimes > retriesMax {
+		return fmt.Errorf("group: retryMaxTimes must be from -1 to %d, not %d", retriesMax, c.RetryMaxTimes)
+	}
+	return nil
+}
+
 // fileName and document are RocketMQ's subscriptionGroup.json (PROTOCOL §5.6).
 const fileName = "subscriptionGroup.json"
 
