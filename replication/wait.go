@@ -14,7 +14,7 @@ type Wait struct {
 	End      int64     // exclusive physical end of the append
 	Flush    bool      // SYNC_FLUSH and waitStoreMsgOK: the local fsync must cover End
 	Need     ha.Need   // copies asked for at admission; the zero value and 1 ask for no replica
-	Deadline time.Time // for the flush: answered with ErrFlushTimeout then
+	Deadline time.Time // for the flush: answered with ErrFlushTimeout then; required
 	Replicas time.Time // for the replicas: answered with ErrReplicaTimeout then; zero: Deadline
 }
 
@@ -27,12 +27,12 @@ type Outcome struct {
 }
 
 // Acknowledged reports whether success may be answered for a record that ends at end.
-func (o *Outcome) Acknowledged(end int64) bool {
+func (o Outcome) Acknowledged(end int64) bool {
 	return o.Err == nil && (o.proof.Epoch() > 0 && o.proof.End() >= end || o.memory.Epoch() > 0 && o.memory.End() >= end)
 }
 
 // Ack returns the acknowledgement, nil when there is none. It allocates; the response writer asks Acknowledged.
-func (o *Outcome) Ack() ha.Acknowledgement {
+func (o Outcome) Ack() ha.Acknowledgement {
 	switch {
 	case o.Err != nil:
 		return nil

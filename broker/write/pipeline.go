@@ -131,13 +131,16 @@ func (o *op) valid() error {
 
 // Submit appends in the caller's goroutine and calls done exactly once when the write is decided, here or later. Messages
 // of r are copied by the append. It does not allocate in the steady state.
-func (p *Pipeline) Submit(r Request, done Done) {
+func (p *Pipeline) Submit(r Request, done Done) { p.submit(r, done) }
+
+// submit also returns where the append landed, for a caller that may stop waiting.
+func (p *Pipeline) submit(r Request, done Done) store.Appended {
 	o := p.ops.Get().(*op)
 	o.done = done
 	term, need, stage, err := p.admit(o)
 	if err != nil {
 		o.finish(stage, err)
-		return
+		return store.Appended{}
 	}
 	if r.Batch != nil {
 		o.result.Appended, err = p.log.AppendBatch(r.Batch, o.allowed)
@@ -151,8 +154,9 @@ func (p *Pipeline) Submit(r Request, done Done) {
 			stage = Authority
 		}
 		o.finish(stage, err)
-		return
+		return store.Appended{}
 	}
+	appended := o.result.Appended // o may be done and reused when the term has it
 	received := r.Received
 	if received.IsZero() {
 		received = time.Now()
@@ -165,6 +169,7 @@ func (p *Pipeline) Submit(r Request, done Done) {
 		w.Flush, w.Need = term.SyncFlush(), need
 	}
 	term.Submit(w, o)
+	return appended
 }
 
 // admit asks everything that can refuse a write before the append.
@@ -219,15 +224,16 @@ func (o *op) finish(stage Stage, err error) {
 	p.ops.Put(o)
 }
 
-// Write is Submit for callers that may block. When ctx ends first, the write itself goes on and its result is lost.
+// Write is Submit for callers that may block. When ctx ends first, the write itself goes on: the result then says where
+// the record is, and an error instead of what became of it.
 func (p *Pipeline) Write(ctx context.Context, r Request) Result {
 	done := make(written, 1)
-	p.Submit(r, done)
+	appended := p.submit(r, done)
 	select {
 	case result := <-done:
 		return result
 	case <-ctx.Done():
-		return Result{Err: &Error{Stage: Flush, Err: context.Cause(ctx)}}
+		return Result{Appended: appended, Err: &Error{Stage: Flush, Err: context.Cause(ctx)}}
 	}
 }
 
