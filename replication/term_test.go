@@ -56,7 +56,7 @@ type recorder struct {
 	end int64
 }
 
-func (r *recorder) Decided(out Outcome) {
+func (r *recorder) Decided(out Outcome, _ *Group) {
 	r.to.mu.Lock()
 	defer r.to.mu.Unlock()
 	if _, twice := r.to.got[r.end]; twice {
@@ -451,7 +451,7 @@ func TestConcurrentWritersAreAllAnswered(t *testing.T) {
 
 type discard struct{}
 
-func (discard) Decided(Outcome) {}
+func (discard) Decided(Outcome, *Group) {}
 
 func BenchmarkSubmitAndFlush(b *testing.B) {
 	for _, group := range []int{1, 64} {

@@ -3,6 +3,7 @@ package replication
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/quorate/quorate/ha"
@@ -52,8 +53,17 @@ type Proved struct {
 	Epoch            ha.MasterEpoch
 }
 
-// Done is told how a Wait ended, exactly once. It must not block.
-type Done interface{ Decided(o Outcome) }
+// Done is told how a Wait ended, exactly once. It must not block. g is nil when the answer comes in the caller's goroutine.
+type Done interface{ Decided(o Outcome, g *Group) }
+
+// Group are the waits that one progress decided. The first Done that wants to do something once for all of them, such as
+// writing each connection once, leaves it here.
+type Group struct{ Last Flusher }
+
+// Flusher is called after all waits of a group were told.
+type Flusher interface{ Flush() }
+
+var groups = sync.Pool{New: func() any { return new(Group) }}
 
 // waiter is a pooled Wait with its Done; next links free and answered ones.
 type waiter struct {
@@ -82,7 +92,7 @@ func (t *Term) Submit(w Wait, done Done) {
 	o, decided := t.decide(&w)
 	if decided {
 		t.mu.Unlock()
-		done.Decided(o)
+		done.Decided(o, nil)
 		return
 	}
 	v := t.free
@@ -118,7 +128,7 @@ func (t *Term) Await(ctx context.Context, w Wait) Outcome {
 
 type awaited chan Outcome
 
-func (a awaited) Decided(o Outcome) { a <- o }
+func (a awaited) Decided(o Outcome, _ *Group) { a <- o }
 
 // decide applies the rules to w. The caller holds mu.
 func (t *Term) decide(w *Wait) (Outcome, bool) {
@@ -229,16 +239,22 @@ func (t *Term) answer(out *waiter) {
 	for out != nil { // they were pushed in front: turn the list
 		out.next, first, out = first, out, out.next
 	}
-	n, last := 0, (*waiter)(nil)
+	if first == nil {
+		return
+	}
+	n, last := 0, first
+	g := groups.Get().(*Group)
 	for v := first; v != nil; v = v.next {
 		t.waits.Add(-1)
-		v.done.Decided(v.outcome)
+		v.done.Decided(v.outcome, g)
 		v.done, v.outcome = nil, Outcome{}
 		last, n = v, n+1
 	}
-	if n == 0 {
-		return
+	if g.Last != nil {
+		g.Last.Flush()
 	}
+	*g = Group{}
+	groups.Put(g)
 	t.mu.Lock()
 	if t.freeLen < t.cfg.WaitsMax {
 		last.next, t.free = t.free, first

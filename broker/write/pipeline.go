@@ -60,8 +60,11 @@ type Request struct {
 	NoWait   bool      // waitStoreMsgOK=false
 }
 
-// Done is told how a write ended, exactly once. It must not block, and r is its own only until it returns.
-type Done interface{ Written(r *Result) }
+// Done is told how a write ended, exactly once. It must not block, and r is its own only until it returns. g is nil when
+// the write was decided in the goroutine of Submit.
+type Done interface {
+	Written(r *Result, g *replication.Group)
+}
 
 // Log appends to the store.
 type Log interface {
@@ -139,7 +142,7 @@ func (p *Pipeline) submit(r Request, done Done) store.Appended {
 	o.done = done
 	term, need, stage, err := p.admit(o)
 	if err != nil {
-		o.finish(stage, err)
+		o.finish(stage, err, nil)
 		return store.Appended{}
 	}
 	if r.Batch != nil {
@@ -153,7 +156,7 @@ func (p *Pipeline) submit(r Request, done Done) store.Appended {
 		if o.refused {
 			stage = Authority
 		}
-		o.finish(stage, err)
+		o.finish(stage, err, nil)
 		return store.Appended{}
 	}
 	appended := o.result.Appended // o may be done and reused when the term has it
@@ -196,29 +199,29 @@ func (p *Pipeline) admit(o *op) (*replication.Term, ha.Need, Stage, error) {
 }
 
 // Decided receives the outcome of the wait.
-func (o *op) Decided(outcome replication.Outcome) {
+func (o *op) Decided(outcome replication.Outcome, g *replication.Group) {
 	o.result.Outcome = outcome
 	switch {
 	case outcome.Err == nil && outcome.Acknowledged(o.result.Appended.End):
-		o.finish("", nil)
+		o.finish("", nil, g)
 	case outcome.Err == nil:
-		o.finish(Flush, ErrUnproved)
+		o.finish(Flush, ErrUnproved, g)
 	case errors.Is(outcome.Err, replication.ErrFlushTimeout):
-		o.finish(Flush, outcome.Err)
+		o.finish(Flush, outcome.Err, g)
 	case errors.Is(outcome.Err, replication.ErrReplicaTimeout):
-		o.finish(Replicate, outcome.Err)
+		o.finish(Replicate, outcome.Err, g)
 	case errors.Is(outcome.Err, replication.ErrFenced):
-		o.finish(Authority, outcome.Err)
+		o.finish(Authority, outcome.Err, g)
 	default:
-		o.finish(Flush, outcome.Err)
+		o.finish(Flush, outcome.Err, g)
 	}
 }
 
-func (o *op) finish(stage Stage, err error) {
+func (o *op) finish(stage Stage, err error, g *replication.Group) {
 	if err != nil {
 		o.result.Err = &Error{Stage: stage, Err: err}
 	}
-	o.done.Written(&o.result)
+	o.done.Written(&o.result, g)
 	p := o.pipeline
 	*o = op{pipeline: p, allowed: o.allowed}
 	p.ops.Put(o)
@@ -239,7 +242,7 @@ func (p *Pipeline) Write(ctx context.Context, r Request) Result {
 
 type written chan Result
 
-func (w written) Written(r *Result) { w <- *r }
+func (w written) Written(r *Result, _ *replication.Group) { w <- *r }
 
 // Writable says whether a write would be admitted now, with the reason if not.
 func (p *Pipeline) Writable() *Error {
