@@ -1,12 +1,6 @@
 package client
 
-import (
-	"encoding/json"
-	"fmt"
-	"strconv"
-
-	"github.com/quorate/quorate/internal/fastjson"
-)
+import "github.com/quorate/quorate/internal/fastjson"
 
 // The JSON bodies of the requests served here; names are RocketMQ's.
 
@@ -33,39 +27,12 @@ type consumerBody struct {
 
 type subscriptionBody struct {
 	ClassFilterMode bool     `json:"classFilterMode"`
-	Codes           codes    `json:"codeSet"`
+	Codes           []int64  `json:"codeSet"` // numbers from Java, decimal strings from Go
 	ExpressionType  string   `json:"expressionType"`
 	SubString       string   `json:"subString"`
 	Version         int64    `json:"subVersion"`
 	Tags            []string `json:"tagsSet"`
 	Topic           string   `json:"topic"`
-}
-
-// codes are hashes of tags: numbers from Java, decimal strings from Go.
-type codes []int64
-
-// UnmarshalJSON reads both forms.
-func (c *codes) UnmarshalJSON(text []byte) error {
-	var raw []any
-	if err := json.Unmarshal(text, &raw); err != nil {
-		return err
-	}
-	*c = (*c)[:0]
-	for _, v := range raw {
-		switch v := v.(type) {
-		case float64:
-			*c = append(*c, int64(v))
-		case string:
-			n, err := strconv.ParseInt(v, 10, 64)
-			if err != nil {
-				return fmt.Errorf("codeSet: %q is not a number", v)
-			}
-			*c = append(*c, n)
-		default:
-			return fmt.Errorf("codeSet: %v is not a number", v)
-		}
-	}
-	return nil
 }
 
 func (b subscriptionBody) subscription() *Subscription {
@@ -81,7 +48,7 @@ func (b subscriptionBody) subscription() *Subscription {
 
 func bodyOf(s *Subscription) subscriptionBody {
 	return subscriptionBody{
-		ClassFilterMode: s.ClassFilterMode, Codes: append(codes{}, s.Codes...), ExpressionType: s.ExpressionType, SubString: s.SubString,
+		ClassFilterMode: s.ClassFilterMode, Codes: append([]int64{}, s.Codes...), ExpressionType: s.ExpressionType, SubString: s.SubString,
 		Version: s.Version, Tags: append([]string{}, s.Tags...), Topic: s.Topic,
 	}
 }

@@ -2,7 +2,6 @@ package group
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
 
@@ -41,15 +40,15 @@ func (h *Handlers) Routes() []remoting.Route {
 }
 
 func (h *Handlers) update(_ context.Context, call remoting.Call[protocol.UpdateAndCreateSubscriptionGroupRequest]) (*remoting.Reply, error) {
-	var c Config
-	if err := fastjson.Unmarshal(call.Body, &c); err != nil {
+	c, err := read(call.Body)
+	if err != nil {
 		return nil, protocol.Errorf(protocol.InvalidParameter, "subscription group: %v", err)
 	}
 	return h.put([]Config{c})
 }
 
 type listBody struct {
-	Groups []Config `json:"groupConfigList"`
+	Groups []fastjson.Raw `json:"groupConfigList"`
 }
 
 func (h *Handlers) updateList(_ context.Context, call remoting.Call[protocol.UpdateAndCreateSubscriptionGroupListRequest]) (*remoting.Reply, error) {
@@ -57,7 +56,14 @@ func (h *Handlers) updateList(_ context.Context, call remoting.Call[protocol.Upd
 	if err := fastjson.Unmarshal(call.Body, &b); err != nil {
 		return nil, protocol.Errorf(protocol.InvalidParameter, "subscription groups: %v", err)
 	}
-	return h.put(b.Groups)
+	cs := make([]Config, len(b.Groups))
+	for i, text := range b.Groups {
+		var err error
+		if cs[i], err = read(text); err != nil {
+			return nil, protocol.Errorf(protocol.InvalidParameter, "subscription groups: %v", err)
+		}
+	}
+	return h.put(cs)
 }
 
 func (h *Handlers) put(cs []Config) (*remoting.Reply, error) {
@@ -92,7 +98,7 @@ func (h *Handlers) all(_ context.Context, call remoting.Call[protocol.GetAllSubs
 		var caller protocol.DataVersion
 		from := int(*r.GroupSeq)
 		if r.DataVersion != "" {
-			if err := json.Unmarshal([]byte(r.DataVersion), &caller); err != nil {
+			if err := fastjson.Unmarshal([]byte(r.DataVersion), &caller); err != nil {
 				return nil, protocol.Errorf(protocol.InvalidParameter, "dataVersion: %v", err)
 			}
 			if caller != s.Version {

@@ -2,7 +2,6 @@
 package group
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -26,13 +25,13 @@ type Config struct {
 	ConsumeMessageOrderly  bool              `json:"consumeMessageOrderly"`
 	RetryQueueNums         int32             `json:"retryQueueNums"`
 	RetryMaxTimes          int32             `json:"retryMaxTimes"`
-	RetryPolicy            json.RawMessage   `json:"groupRetryPolicy,omitempty"` // kept as it is; only POP uses it
+	RetryPolicy            fastjson.Raw      `json:"groupRetryPolicy,omitempty"` // kept as it is; only POP uses it
 	BrokerID               int64             `json:"brokerId"`
 	WhichBrokerWhenSlow    int64             `json:"whichBrokerWhenConsumeSlowly"`
 	NotifyIDsChangedEnable bool              `json:"notifyConsumerIdsChangedEnable"`
 	SysFlag                int32             `json:"groupSysFlag"`
 	ConsumeTimeoutMinute   int32             `json:"consumeTimeoutMinute"`
-	Subscriptions          json.RawMessage   `json:"subscriptionDataSet,omitempty"` // static subscriptions, kept as they are
+	Subscriptions          fastjson.Raw      `json:"subscriptionDataSet,omitempty"` // static subscriptions, kept as they are
 	Attributes             map[string]string `json:"attributes"`
 }
 
@@ -44,15 +43,11 @@ func Default(name string) Config {
 	}
 }
 
-// UnmarshalJSON reads a configuration; what the text leaves out has its default.
-func (c *Config) UnmarshalJSON(text []byte) error {
-	type plain Config
-	p := plain(Default(""))
-	if err := json.Unmarshal(text, &p); err != nil {
-		return err
-	}
-	*c = Config(p)
-	return nil
+// read makes a configuration of its JSON object; what the text leaves out has its default.
+func read(text fastjson.Raw) (Config, error) {
+	c := Default("")
+	err := fastjson.Unmarshal(text, &c)
+	return c, err
 }
 
 // The groups every broker has from its start (SubscriptionGroupManager.init).
@@ -251,7 +246,7 @@ func normal(c Config) *Config {
 		c.Attributes = map[string]string{}
 	}
 	if len(c.RetryPolicy) == 0 {
-		c.RetryPolicy = json.RawMessage(`{"type":"CUSTOMIZED"}`)
+		c.RetryPolicy = fastjson.Raw(`{"type":"CUSTOMIZED"}`)
 	}
 	return &c
 }
@@ -311,16 +306,22 @@ func load(files Files) (*Snapshot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", fileName, err)
 	}
-	var d document
+	var d struct {
+		DataVersion protocol.DataVersion        `json:"dataVersion"`
+		Forbidden   map[string]map[string]int32 `json:"forbiddenTable"`
+		Groups      map[string]fastjson.Raw     `json:"subscriptionGroupTable"`
+	}
 	if err := fastjson.Unmarshal(content, &d); err != nil {
 		return nil, fmt.Errorf("read %s: %w", fileName, err)
 	}
 	s.Version = d.DataVersion
-	for name, c := range d.Groups {
-		if c != nil {
-			c.Name = name
-			s.Groups[name] = normal(*c)
+	for name, text := range d.Groups {
+		c, err := read(text)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: group %s: %w", fileName, name, err)
 		}
+		c.Name = name
+		s.Groups[name] = normal(c)
 	}
 	for group, topics := range d.Forbidden {
 		s.Forbidden[group] = topics

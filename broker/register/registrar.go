@@ -5,7 +5,6 @@ package register
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"hash/crc32"
 	"log/slog"
@@ -292,7 +291,7 @@ func (r *Registrar) permitted(topics map[string]*topic.Config) map[string]*topic
 
 // query asks whether a NameServer has another version of our table than this; it counts as a sign of life too.
 func (r *Registrar) query(ctx context.Context, t *target, version protocol.DataVersion) (changed bool, err error) {
-	body, err := json.Marshal(version)
+	body, err := fastjson.Marshal(version)
 	if err != nil {
 		return false, err
 	}

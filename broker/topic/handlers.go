@@ -2,7 +2,6 @@ package topic
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -207,7 +206,7 @@ func (h *Handlers) all(_ context.Context, call remoting.Call[protocol.GetAllTopi
 		var caller protocol.DataVersion
 		from := int(*r.TopicSeq)
 		if r.DataVersion != "" {
-			if err := json.Unmarshal([]byte(r.DataVersion), &caller); err != nil {
+			if err := fastjson.Unmarshal([]byte(r.DataVersion), &caller); err != nil {
 				return nil, protocol.Errorf(protocol.InvalidParameter, "dataVersion: %v", err)
 			}
 			if caller != s.Version {

@@ -57,7 +57,7 @@ type Writer interface {
 // Progress keeps consumer offsets (offset.Table).
 type Progress interface {
 	Query(group, topic string, queueID int32) int64
-	Commit(group, topic string, queueID int32, offset int64)
+	Commit(group, topic string, queueID int32, offset int64) (movedBack int64)
 }
 
 // Producers knows who is connected (client.Registry).
