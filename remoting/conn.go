@@ -26,17 +26,17 @@ type Conn struct {
 	cancel context.CancelCauseFunc
 	born   time.Time
 
-	in       inbound
-	out      outbound
-	calls    calls
-	watchdog *time.Timer
+	in    inbound
+	out   outbound
+	calls calls
 
 	readAt    atomic.Int64 // nanoseconds after born: last bytes read
 	wroteAt   atomic.Int64 // last bytes written
 	partialAt atomic.Int64 // since when a frame or handshake is incomplete, 0: none is
 
-	mu  sync.Mutex
-	net net.Conn // what Close closes; replaced by preface when TLS begins
+	mu       sync.Mutex
+	net      net.Conn // what Close closes; replaced by preface when TLS begins
+	watchdog *time.Timer
 }
 
 // newConn starts nothing; base is what ends all connections of the endpoint.
@@ -88,7 +88,7 @@ func (c *Conn) serve() {
 	c.startWatchdog()
 	err := c.read()
 	c.Close(err)
-	c.watchdog.Stop()
+	c.stopWatchdog()
 	c.in.drop()
 	c.out.waitIdle()
 	cause := context.Cause(c.ctx)
@@ -179,13 +179,25 @@ func (c *Conn) since(now time.Time) int64 { return max(1, int64(now.Sub(c.born))
 func (c *Conn) startWatchdog() {
 	l := &c.end.limits
 	period := min(l.IdleTimeout, l.FrameTimeout, l.WriteTimeout) / 4
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.watchdog = time.AfterFunc(period, func() {
 		if cause := c.overdue(c.since(time.Now())); cause != nil {
 			c.Close(cause)
 			return
 		}
-		c.watchdog.Reset(period)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.ctx.Err() == nil {
+			c.watchdog.Reset(period)
+		}
 	})
+}
+
+func (c *Conn) stopWatchdog() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watchdog.Stop()
 }
 
 func (c *Conn) overdue(now int64) error {

@@ -377,10 +377,10 @@ func TestAdmissionBoundsWorkAndHoldsApart(t *testing.T) {
 		t.Helper()
 		require.Eventually(t, func() bool { return f.holding.Load() == n }, 5*time.Second, time.Millisecond)
 	}
-	invoke("yield")
-	invoke("yield")
-	invoke("yield")
-	holding(3) // more than AdminMax: those that wait do not count as work
+	for held := range int64(3) { // more than AdminMax: those that wait do not count as work
+		invoke("yield")
+		holding(held + 1)
+	}
 	invoke("yield")
 	require.Equal(t, "no hold", <-results)
 	invoke("work")
