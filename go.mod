@@ -7,7 +7,7 @@ require (
 	github.com/magiconair/properties v1.18.13
 	github.com/spf13/cobra v1.10.2
 	github.com/stretchr/testify v1.12.1
-	go.uber.org/goleak v1.3.0
+	golang.org/x/sync v0.23.0
 	golang.org/x/sys v0.50.0
 )
 

@@ -90,14 +90,20 @@ func (l *Log) rewind(offset int64) {
 	l.durable.Rewind(offset, ErrCut)
 }
 
-// StartAt makes an empty log go on at offset, a multiple of the file size: a replica that begins with its master's file.
-// After Recover and before Run.
+// StartAt makes an empty log go on at offset, a multiple of the file size: a replica that begins where its master's log
+// does. It may be called while Run runs; nobody may append meanwhile.
 func (l *Log) StartAt(offset int64) error {
 	if offset < 0 || offset%l.cfg.FileSize != 0 {
 		return fmt.Errorf("commitlog: start at %d: no multiple of the file size", offset)
 	}
-	if l.appended.Load() != l.Begin() {
-		return fmt.Errorf("commitlog: start at %d: the log has bytes up to %d", offset, l.appended.Load())
+	l.ioMu.Lock()
+	defer l.ioMu.Unlock()
+	l.syncMu.Lock()
+	defer l.syncMu.Unlock()
+	l.prepareMu.Lock()
+	defer l.prepareMu.Unlock()
+	if end := l.appended.Load(); end != l.Begin() {
+		return fmt.Errorf("commitlog: start at %d: the log has bytes up to %d", offset, end)
 	}
 	for len(l.files.Segments()) > 0 {
 		if err := l.files.RemoveLast(); err != nil {

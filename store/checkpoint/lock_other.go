@@ -1,7 +1,0 @@
-//go:build !linux
-
-package checkpoint
-
-import "golang.org/x/sys/unix"
-
-const setLock = unix.F_SETLK
