@@ -93,19 +93,9 @@ func Is(err error, codes ...protocol.ResponseCode) bool {
 	return errors.As(err, &answered) && slices.Contains(codes, answered.Code)
 }
 
-// Queue is one queue of a topic at one broker group (RocketMQ MessageQueue).
-type Queue struct {
-	Broker string `json:"brokerName"`
-	ID     int32  `json:"queueId"`
-	Topic  string `json:"topic"`
-}
-
-// Compare orders queues by topic, broker and id.
-func (q Queue) Compare(o Queue) int {
-	return cmp.Or(cmp.Compare(q.Topic, o.Topic), cmp.Compare(q.Broker, o.Broker), cmp.Compare(q.ID, o.ID))
-}
-
-// SortedQueues are the keys of a table by queue, in order.
-func SortedQueues[V any](table map[Queue]V) []Queue {
-	return slices.SortedFunc(maps.Keys(table), Queue.Compare)
+// SortedQueues are the keys of a table by queue, in order of topic, broker and id.
+func SortedQueues[V any](table map[protocol.MessageQueue]V) []protocol.MessageQueue {
+	return slices.SortedFunc(maps.Keys(table), func(a, b protocol.MessageQueue) int {
+		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.BrokerName, b.BrokerName), cmp.Compare(a.QueueID, b.QueueID))
+	})
 }

@@ -11,9 +11,7 @@ import (
 
 // Runtime reads a broker's figures (PROTOCOL: runtime info keys).
 func (c *Client) Runtime(ctx context.Context, addr string) (map[string]string, error) {
-	var body struct {
-		Table map[string]string `json:"table"`
-	}
+	var body protocol.KVTable
 	err := c.call(ctx, addr, &protocol.GetBrokerRuntimeInfoRequest{}, nil, nil, &body)
 	return body.Table, err
 }
@@ -52,43 +50,18 @@ func (c *Client) Clean(ctx context.Context, addr string, what Cleaning) error {
 	return fmt.Errorf("cleaning %d is unknown", what)
 }
 
-// Rate is a counter over one window (RocketMQ BrokerStatsItem).
-type Rate struct {
-	Sum     int64   `json:"sum"`
-	TPS     float64 `json:"tps"`
-	Average float64 `json:"avgpt"`
-}
-
-// Stats is a counter over the last minute, hour and day (RocketMQ BrokerStatsData).
-type Stats struct {
-	Minute Rate `json:"statsMinute"`
-	Hour   Rate `json:"statsHour"`
-	Day    Rate `json:"statsDay"`
-}
-
 // Stats reads one counter of a broker: name as TOPIC_PUT_NUMS or GROUP_GET_NUMS, key as the topic or `topic@group`.
-func (c *Client) Stats(ctx context.Context, addr, name, key string) (Stats, error) {
-	var s Stats
+func (c *Client) Stats(ctx context.Context, addr, name, key string) (protocol.BrokerStatsData, error) {
+	var s protocol.BrokerStatsData
 	err := c.call(ctx, addr, &protocol.ViewBrokerStatsDataRequest{StatsName: name, StatsKey: key}, nil, nil, &s)
 	return s, err
 }
 
 // ProducerTable lists all producers of a broker by group.
-func (c *Client) ProducerTable(ctx context.Context, addr string) (map[string][]ProducerInfo, error) {
-	var body struct {
-		Data map[string][]ProducerInfo `json:"data"`
-	}
+func (c *Client) ProducerTable(ctx context.Context, addr string) (map[string][]protocol.ProducerInfo, error) {
+	var body protocol.ProducerTableInfo
 	err := c.call(ctx, addr, &protocol.GetAllProducerInfoRequest{}, nil, nil, &body)
 	return body.Data, err
-}
-
-// ProducerInfo is one connected producer (RocketMQ ProducerInfo).
-type ProducerInfo struct {
-	ClientID   string `json:"clientId"`
-	RemoteIP   string `json:"remoteIP"`
-	Language   string `json:"language"`
-	Version    int32  `json:"version"`
-	LastUpdate int64  `json:"lastUpdateTimestamp"` // ms
 }
 
 // ViewMessage reads the record that an offset message id names, as CommitLog bytes.
@@ -118,17 +91,17 @@ func (c *Client) QueryMessages(ctx context.Context, topic, key string, unique bo
 	}
 	found := map[string][]byte{}
 	var errs []error
-	for _, b := range r.Brokers {
-		if b.Master() == "" {
+	for _, b := range r.BrokerDatas {
+		if Master(b) == "" {
 			continue
 		}
-		body, err := c.queryMessages(ctx, b.Master(), topic, key, unique, limits)
+		body, err := c.queryMessages(ctx, Master(b), topic, key, unique, limits)
 		switch {
 		case Is(err, protocol.QueryNotFound):
 		case err != nil:
 			errs = append(errs, err)
 		default:
-			found[b.Name] = body
+			found[b.BrokerName] = body
 		}
 	}
 	return found, errors.Join(errs...)
@@ -153,43 +126,18 @@ func (c *Client) queryMessages(ctx context.Context, addr, topic, key string, uni
 	return answer.Body, nil
 }
 
-// ConsumeQueue is a window of a queue's index (RocketMQ QueryConsumeQueueResponseBody).
-type ConsumeQueue struct {
-	Min     int64             `json:"minQueueIndex"`
-	Max     int64             `json:"maxQueueIndex"`
-	Entries []ConsumeQueueRow `json:"queueData"`
-}
-
-// ConsumeQueueRow is one index entry.
-type ConsumeQueueRow struct {
-	PhysicalOffset int64  `json:"physicOffset"`
-	Size           int32  `json:"physicSize"`
-	TagsCode       int64  `json:"tagsCode"`
-	Eval           bool   `json:"eval"`
-	Msg            string `json:"msg"`
-}
-
 // ConsumeQueue reads entries of one queue at one broker.
-func (c *Client) ConsumeQueue(ctx context.Context, addr, topic string, queue int32, index int64, count int32, group string) (ConsumeQueue, error) {
-	var q ConsumeQueue
+func (c *Client) ConsumeQueue(ctx context.Context, addr, topic string, queue int32, index int64, count int32, group string) (protocol.QueryConsumeQueueResponseBody, error) {
+	var q protocol.QueryConsumeQueueResponseBody
 	err := c.call(ctx, addr, &protocol.QueryConsumeQueueRequest{
 		Topic: topic, QueueID: &queue, Index: index, Count: count, ConsumerGroup: group,
 	}, nil, nil, &q)
 	return q, err
 }
 
-// DirectResult is how a consumer took a message it was handed (RocketMQ ConsumeMessageDirectlyResult).
-type DirectResult struct {
-	Order      bool   `json:"order"`
-	AutoCommit bool   `json:"autoCommit"`
-	Result     string `json:"consumeResult"`
-	Remark     string `json:"remark"`
-	SpentMS    int64  `json:"spentTimeMills"`
-}
-
 // ConsumeDirectly makes one consumer of a group consume the message that an offset message id names.
-func (c *Client) ConsumeDirectly(ctx context.Context, group, clientID, topic, offsetID string) (DirectResult, error) {
-	var r DirectResult
+func (c *Client) ConsumeDirectly(ctx context.Context, group, clientID, topic, offsetID string) (protocol.ConsumeMessageDirectlyResult, error) {
+	var r protocol.ConsumeMessageDirectlyResult
 	host, _, err := message.ParseOffsetID(offsetID)
 	if err != nil {
 		return r, err

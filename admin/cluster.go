@@ -12,30 +12,20 @@ import (
 // MasterID is the broker id of a group's master.
 const MasterID = 0
 
-// Broker is one broker group (RocketMQ BrokerData).
-type Broker struct {
-	Name    string           `json:"brokerName"`
-	Cluster string           `json:"cluster"`
-	Addrs   map[int64]string `json:"brokerAddrs"` // by broker id
-}
+// Master is the address of a group's master, "" when there is none.
+func Master(b protocol.BrokerData) string { return b.BrokerAddrs[MasterID] }
 
-// Master is the address of the master, "" when there is none.
-func (b Broker) Master() string { return b.Addrs[MasterID] }
-
-// Cluster is what a NameServer knows of brokers (RocketMQ ClusterInfo).
-type Cluster struct {
-	Brokers  map[string]Broker   `json:"brokerAddrTable"`
-	Clusters map[string][]string `json:"clusterAddrTable"` // broker names by cluster name
-}
+// Cluster is what a NameServer knows of brokers.
+type Cluster struct{ protocol.ClusterInfo }
 
 // Names are the cluster names, sorted.
-func (c Cluster) Names() []string { return slices.Sorted(maps.Keys(c.Clusters)) }
+func (c Cluster) Names() []string { return slices.Sorted(maps.Keys(c.ClusterAddrTable)) }
 
 // Of are the broker groups of a cluster, sorted by name.
-func (c Cluster) Of(cluster string) []Broker {
-	var all []Broker
-	for _, name := range slices.Sorted(slices.Values(c.Clusters[cluster])) {
-		if b, ok := c.Brokers[name]; ok {
+func (c Cluster) Of(cluster string) []protocol.BrokerData {
+	var all []protocol.BrokerData
+	for _, name := range slices.Sorted(slices.Values(c.ClusterAddrTable[cluster])) {
+		if b, ok := c.BrokerAddrTable[name]; ok {
 			all = append(all, b)
 		}
 	}
@@ -43,10 +33,10 @@ func (c Cluster) Of(cluster string) []Broker {
 }
 
 // All are all broker groups, sorted by name.
-func (c Cluster) All() []Broker {
-	var all []Broker
-	for _, name := range slices.Sorted(maps.Keys(c.Brokers)) {
-		all = append(all, c.Brokers[name])
+func (c Cluster) All() []protocol.BrokerData {
+	var all []protocol.BrokerData
+	for _, name := range slices.Sorted(maps.Keys(c.BrokerAddrTable)) {
+		all = append(all, c.BrokerAddrTable[name])
 	}
 	return all
 }
@@ -54,7 +44,7 @@ func (c Cluster) All() []Broker {
 // Cluster asks a NameServer for all brokers.
 func (c *Client) Cluster(ctx context.Context) (Cluster, error) {
 	var info Cluster
-	err := c.ask(ctx, &protocol.GetBrokerClusterInfoRequest{}, nil, &info)
+	err := c.ask(ctx, &protocol.GetBrokerClusterInfoRequest{}, nil, &info.ClusterInfo)
 	return info, err
 }
 
@@ -66,14 +56,14 @@ func (c *Client) Masters(ctx context.Context, cluster string) ([]string, error) 
 	}
 	brokers := info.All()
 	if cluster != "" {
-		if _, known := info.Clusters[cluster]; !known {
+		if _, known := info.ClusterAddrTable[cluster]; !known {
 			return nil, fmt.Errorf("cluster %q is unknown; there are %v", cluster, info.Names())
 		}
 		brokers = info.Of(cluster)
 	}
 	var addrs []string
 	for _, b := range brokers {
-		if addr := b.Master(); addr != "" {
+		if addr := Master(b); addr != "" {
 			addrs = append(addrs, addr)
 		}
 	}
@@ -83,31 +73,15 @@ func (c *Client) Masters(ctx context.Context, cluster string) ([]string, error) 
 	return addrs, nil
 }
 
-// Route is where a topic's queues are (RocketMQ TopicRouteData).
-type Route struct {
-	OrderConf string       `json:"orderTopicConf,omitempty"`
-	Brokers   []Broker     `json:"brokerDatas"`
-	Queues    []RouteQueue `json:"queueDatas"`
-}
-
-// RouteQueue is the topic's configuration at one broker group.
-type RouteQueue struct {
-	Broker  string `json:"brokerName"`
-	Perm    int32  `json:"perm"`
-	Read    int32  `json:"readQueueNums"`
-	Write   int32  `json:"writeQueueNums"`
-	SysFlag int32  `json:"topicSysFlag"`
-}
-
 // Route asks a NameServer for a topic's route.
-func (c *Client) Route(ctx context.Context, topic string) (Route, error) {
-	var r Route
+func (c *Client) Route(ctx context.Context, topic string) (protocol.TopicRouteData, error) {
+	var r protocol.TopicRouteData
 	err := c.ask(ctx, &protocol.GetRouteInfoRequest{Topic: topic}, nil, &r)
 	if Is(err, protocol.TopicNotExist) {
 		return r, fmt.Errorf("topic %q does not exist, or no broker that has it is registered: %w", topic, err)
 	}
-	slices.SortFunc(r.Brokers, func(a, b Broker) int { return compareNames(a.Name, b.Name) })
-	slices.SortFunc(r.Queues, func(a, b RouteQueue) int { return compareNames(a.Broker, b.Broker) })
+	slices.SortFunc(r.BrokerDatas, func(a, b protocol.BrokerData) int { return compareNames(a.BrokerName, b.BrokerName) })
+	slices.SortFunc(r.QueueDatas, func(a, b protocol.QueueData) int { return compareNames(a.BrokerName, b.BrokerName) })
 	return r, err
 }
 
@@ -145,9 +119,7 @@ func (c *Client) KV(ctx context.Context, namespace, key string) (string, error) 
 
 // KVs lists the pairs of a namespace.
 func (c *Client) KVs(ctx context.Context, namespace string) (map[string]string, error) {
-	var body struct {
-		Table map[string]string `json:"table"`
-	}
+	var body protocol.KVTable
 	err := c.ask(ctx, &protocol.GetKVListByNamespaceRequest{Namespace: namespace}, nil, &body)
 	return body.Table, err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,86 +13,50 @@ import (
 	"github.com/quorate/quorate/protocol"
 )
 
-// Topic is a topic's configuration (RocketMQ TopicConfig).
-type Topic struct {
-	Name       string            `json:"topicName"`
-	Read       int32             `json:"readQueueNums"`
-	Write      int32             `json:"writeQueueNums"`
-	Perm       int32             `json:"perm"`
-	FilterType string            `json:"topicFilterType"`
-	SysFlag    int32             `json:"topicSysFlag"`
-	Order      bool              `json:"order"`
-	Attributes map[string]string `json:"attributes"`
-}
-
-// Permissions of a topic or broker (RocketMQ PermName).
-const (
-	PermWrite = 2
-	PermRead  = 4
-)
-
 // NewTopic has the defaults of updateTopic: 8 queues, read and write.
-func NewTopic(name string) Topic {
-	return Topic{Name: name, Read: 8, Write: 8, Perm: PermRead | PermWrite, FilterType: "SINGLE_TAG"}
+func NewTopic(name string) protocol.TopicConfig {
+	return protocol.TopicConfig{
+		TopicName: name, ReadQueueNums: 8, WriteQueueNums: 8, Perm: protocol.PermRead | protocol.PermWrite, TopicFilterType: "SINGLE_TAG",
+	}
 }
 
-// TopicStats are the bounds of a topic's queues at one broker (RocketMQ TopicStatsTable).
-type TopicStats struct {
-	Queues map[Queue]QueueStats
-	PutTPS float64
-}
-
-// QueueStats are the bounds of one queue.
-type QueueStats struct {
-	MinOffset  int64 `json:"minOffset"`
-	MaxOffset  int64 `json:"maxOffset"`
-	LastUpdate int64 `json:"lastUpdateTimestamp"` // ms, 0 is never
-}
-
-type topicList struct {
-	Topics     []string `json:"topicList"`
-	BrokerAddr string   `json:"brokerAddr"`
-}
-
-func (l topicList) sorted() []string {
-	slices.Sort(l.Topics)
-	return slices.Compact(l.Topics)
+func sorted(l protocol.TopicList) []string {
+	slices.Sort(l.TopicList)
+	return slices.Compact(l.TopicList)
 }
 
 // Topics lists all topics a NameServer knows; TopicsOf those of one cluster.
 func (c *Client) Topics(ctx context.Context) ([]string, error) {
-	var l topicList
+	var l protocol.TopicList
 	err := c.ask(ctx, &protocol.GetAllTopicListFromNameServerRequest{}, nil, &l)
-	return l.sorted(), err
+	return sorted(l), err
 }
 
 // TopicsOf lists the topics of one cluster.
 func (c *Client) TopicsOf(ctx context.Context, cluster string) ([]string, error) {
-	var l topicList
+	var l protocol.TopicList
 	err := c.ask(ctx, &protocol.GetTopicsByClusterRequest{Cluster: cluster}, nil, &l)
-	return l.sorted(), err
+	return sorted(l), err
 }
 
 // SystemTopics lists the topics a broker made for itself.
 func (c *Client) SystemTopics(ctx context.Context, addr string) ([]string, error) {
-	var l topicList
+	var l protocol.TopicList
 	err := c.call(ctx, addr, &protocol.GetSystemTopicListFromBrokerRequest{}, nil, nil, &l)
-	return l.sorted(), err
+	return sorted(l), err
 }
 
 // PutTopic creates or changes a topic at one broker. attributes is `+key=value,-key`, "" changes none.
-func (c *Client) PutTopic(ctx context.Context, addr string, t Topic, attributes string) error {
+func (c *Client) PutTopic(ctx context.Context, addr string, t protocol.TopicConfig, attributes string) error {
 	return c.call(ctx, addr, &protocol.CreateTopicRequest{
-		Topic: t.Name, DefaultTopic: "TBW102", ReadQueueNums: t.Read, WriteQueueNums: t.Write, Perm: t.Perm,
-		TopicFilterType: cmp.Or(t.FilterType, "SINGLE_TAG"), TopicSysFlag: &t.SysFlag, Order: t.Order, Attributes: attributes,
+		Topic: t.TopicName, DefaultTopic: "TBW102", ReadQueueNums: t.ReadQueueNums, WriteQueueNums: t.WriteQueueNums, Perm: t.Perm,
+		TopicFilterType: cmp.Or(t.TopicFilterType, "SINGLE_TAG"), TopicSysFlag: &t.TopicSysFlag, Order: t.Order, Attributes: attributes,
 	}, nil, nil, nil)
 }
 
 // PutTopics creates or changes several topics at one broker in one request.
-func (c *Client) PutTopics(ctx context.Context, addr string, topics []Topic) error {
-	body, err := fastjson.Marshal(struct {
-		Topics []Topic `json:"topicConfigList"`
-	}{topics})
+func (c *Client) PutTopics(ctx context.Context, addr string, topics []protocol.TopicConfig) error {
+	body, err := fastjson.Marshal(protocol.CreateTopicListRequestBody{TopicConfigList: topics})
 	if err != nil {
 		return err
 	}
@@ -99,25 +64,23 @@ func (c *Client) PutTopics(ctx context.Context, addr string, topics []Topic) err
 }
 
 // TopicConfig reads a topic's configuration at one broker.
-func (c *Client) TopicConfig(ctx context.Context, addr, topic string) (Topic, error) {
-	var t Topic
+func (c *Client) TopicConfig(ctx context.Context, addr, topic string) (protocol.TopicConfig, error) {
+	var t protocol.TopicConfig
 	err := c.call(ctx, addr, &protocol.GetTopicConfigRequest{Topic: topic}, nil, nil, &t)
 	return t, err
 }
 
 // TopicConfigs reads the whole topic table of one broker, sorted by name.
-func (c *Client) TopicConfigs(ctx context.Context, addr string) ([]Topic, error) {
-	var body struct {
-		Table map[string]Topic `json:"topicConfigTable"`
-	}
+func (c *Client) TopicConfigs(ctx context.Context, addr string) ([]protocol.TopicConfig, error) {
+	var body protocol.TopicConfigSerializeWrapper
 	if err := c.call(ctx, addr, &protocol.GetAllTopicConfigRequest{}, nil, nil, &body); err != nil {
 		return nil, err
 	}
-	var topics []Topic
-	for _, t := range body.Table {
+	var topics []protocol.TopicConfig
+	for _, t := range body.TopicConfigTable {
 		topics = append(topics, t)
 	}
-	slices.SortFunc(topics, func(a, b Topic) int { return compareNames(a.Name, b.Name) })
+	slices.SortFunc(topics, func(a, b protocol.TopicConfig) int { return compareNames(a.TopicName, b.TopicName) })
 	return topics, nil
 }
 
@@ -136,24 +99,21 @@ func (c *Client) DeleteTopic(ctx context.Context, cluster, topic string) error {
 }
 
 // BrokerTopicStats reads the bounds of a topic's queues at one broker.
-func (c *Client) BrokerTopicStats(ctx context.Context, addr, topic string) (TopicStats, error) {
-	var body struct {
-		Table  fastjson.Map[Queue, QueueStats] `json:"offsetTable"`
-		PutTPS float64                         `json:"topicPutTps"`
-	}
+func (c *Client) BrokerTopicStats(ctx context.Context, addr, topic string) (protocol.TopicStatsTable, error) {
+	var body protocol.TopicStatsTable
 	err := c.call(ctx, addr, &protocol.GetTopicStatsInfoRequest{Topic: topic}, nil, nil, &body)
-	return TopicStats{Queues: body.Table, PutTPS: body.PutTPS}, err
+	return body, err
 }
 
 // TopicStats reads the bounds of a topic's queues at all brokers that have it.
-func (c *Client) TopicStats(ctx context.Context, topic string) (TopicStats, error) {
-	all := TopicStats{Queues: map[Queue]QueueStats{}}
+func (c *Client) TopicStats(ctx context.Context, topic string) (protocol.TopicStatsTable, error) {
+	all := protocol.TopicStatsTable{OffsetTable: fastjson.Map[protocol.MessageQueue, protocol.TopicOffset]{}}
 	r, err := c.Route(ctx, topic)
 	if err != nil {
 		return all, err
 	}
-	for _, b := range r.Brokers {
-		addr := b.Master()
+	for _, b := range r.BrokerDatas {
+		addr := Master(b)
 		if addr == "" {
 			continue
 		}
@@ -161,10 +121,8 @@ func (c *Client) TopicStats(ctx context.Context, topic string) (TopicStats, erro
 		if err != nil {
 			return all, err
 		}
-		for q, s := range one.Queues {
-			all.Queues[q] = s
-		}
-		all.PutTPS += one.PutTPS
+		maps.Copy(all.OffsetTable, one.OffsetTable)
+		all.TopicPutTps += one.TopicPutTps
 	}
 	return all, nil
 }
@@ -176,47 +134,43 @@ func (c *Client) Consumers(ctx context.Context, topic string) ([]string, error) 
 		return nil, err
 	}
 	var groups []string
-	for _, b := range r.Brokers {
-		if b.Master() == "" {
+	for _, b := range r.BrokerDatas {
+		if Master(b) == "" {
 			continue
 		}
-		var body struct {
-			Groups []string `json:"groupList"`
-		}
-		if err := c.call(ctx, b.Master(), &protocol.QueryTopicConsumeByWhoRequest{Topic: topic}, nil, nil, &body); err != nil {
+		var body protocol.GroupList
+		if err := c.call(ctx, Master(b), &protocol.QueryTopicConsumeByWhoRequest{Topic: topic}, nil, nil, &body); err != nil {
 			return nil, err
 		}
-		groups = append(groups, body.Groups...)
+		groups = append(groups, body.GroupList...)
 	}
 	slices.Sort(groups)
 	return slices.Compact(groups), nil
 }
 
 // Producers lists the connections of a producer group at the brokers of a topic.
-func (c *Client) Producers(ctx context.Context, group, topic string) ([]Connection, error) {
+func (c *Client) Producers(ctx context.Context, group, topic string) ([]protocol.Connection, error) {
 	r, err := c.Route(ctx, topic)
 	if err != nil {
 		return nil, err
 	}
-	var all []Connection
+	var all []protocol.Connection
 	var errs []error
-	for _, b := range r.Brokers {
-		if b.Master() == "" {
+	for _, b := range r.BrokerDatas {
+		if Master(b) == "" {
 			continue
 		}
-		var body struct {
-			Connections []Connection `json:"connectionSet"`
-		}
-		if err := c.call(ctx, b.Master(), &protocol.GetProducerConnectionListRequest{ProducerGroup: group}, nil, nil, &body); err != nil {
+		var body protocol.ProducerConnection
+		if err := c.call(ctx, Master(b), &protocol.GetProducerConnectionListRequest{ProducerGroup: group}, nil, nil, &body); err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		all = append(all, body.Connections...)
+		all = append(all, body.ConnectionSet...)
 	}
 	if len(all) == 0 && errs != nil {
 		return nil, fmt.Errorf("producers of %s: %w", group, errors.Join(errs...))
 	}
-	slices.SortFunc(all, func(a, b Connection) int { return compareNames(a.ClientID, b.ClientID) })
+	slices.SortFunc(all, func(a, b protocol.Connection) int { return compareNames(a.ClientID, b.ClientID) })
 	return all, nil
 }
 

@@ -33,7 +33,7 @@ func newGroupList() *cobra.Command {
 				for _, name := range names {
 					members := 0
 					if connected, err := a.ConsumerConnections(ctx, "", name); err == nil {
-						members = len(connected.Connections)
+						members = len(connected.ConnectionSet)
 					}
 					stats, err := a.ConsumeStats(ctx, name, "")
 					if err != nil { // a group whose consumers have never come has no progress
@@ -41,9 +41,9 @@ func newGroupList() *cobra.Command {
 						continue
 					}
 					topics, lag := map[string]bool{}, int64(0)
-					for q, p := range stats.Queues {
+					for q, p := range stats.OffsetTable {
 						topics[q.Topic] = true
-						lag += p.Lag()
+						lag += (p.BrokerOffset - p.ConsumerOffset)
 					}
 					t.add(name, members, len(topics), lag)
 				}
@@ -68,8 +68,8 @@ func groupNames(ctx context.Context, a *admin.Client, all bool) ([]string, error
 			return nil, err
 		}
 		for _, g := range groups {
-			if all || !isSystemGroup(g.Name) {
-				set[g.Name] = true
+			if all || !isSystemGroup(g.GroupName) {
+				set[g.GroupName] = true
 			}
 		}
 	}
@@ -109,11 +109,11 @@ func newGroupPut(verb string) *cobra.Command {
 					}
 					for flag, apply := range map[string]func(){
 						"enable":       func() { g.ConsumeEnable = enable },
-						"from-min":     func() { g.FromMin = fromMin },
-						"broadcast":    func() { g.Broadcast = broadcast },
-						"orderly":      func() { g.Orderly = orderly },
-						"retry-max":    func() { g.RetryMax = retryMax },
-						"retry-queues": func() { g.RetryQueues = retryQueues },
+						"from-min":     func() { g.ConsumeFromMinEnable = fromMin },
+						"broadcast":    func() { g.ConsumeBroadcastEnable = broadcast },
+						"orderly":      func() { g.ConsumeMessageOrderly = orderly },
+						"retry-max":    func() { g.RetryMaxTimes = retryMax },
+						"retry-queues": func() { g.RetryQueueNums = retryQueues },
 					} {
 						if cmd.Flags().Changed(flag) {
 							apply()
@@ -182,15 +182,15 @@ func newGroupLag() *cobra.Command {
 				}
 				t := newTable("topic", "broker", "queue", "broker offset", "consumer offset", "lag", "last consumed")
 				total := int64(0)
-				for _, q := range admin.SortedQueues(stats.Queues) {
-					p := stats.Queues[q]
-					total += p.Lag()
-					t.add(q.Topic, q.Broker, q.ID, p.BrokerOffset, p.ConsumerOffset, p.Lag(), millis(p.LastTimestamp))
+				for _, q := range admin.SortedQueues(stats.OffsetTable) {
+					p := stats.OffsetTable[q]
+					total += (p.BrokerOffset - p.ConsumerOffset)
+					t.add(q.Topic, q.BrokerName, q.QueueID, p.BrokerOffset, p.ConsumerOffset, (p.BrokerOffset - p.ConsumerOffset), millis(p.LastTimestamp))
 				}
 				if err := t.print(cmd); err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(cmd.ErrOrStderr(), "total lag %d, consuming %.1f messages a second\n", total, stats.TPS)
+				_, err = fmt.Fprintf(cmd.ErrOrStderr(), "total lag %d, consuming %.1f messages a second\n", total, stats.ConsumeTps)
 				return err
 			})
 		},
@@ -209,14 +209,14 @@ func newGroupMembers() *cobra.Command {
 					return err
 				}
 				t := newTable("client", "address", "language", "version")
-				for _, c := range connected.Connections {
+				for _, c := range connected.ConnectionSet {
 					t.add(c.ClientID, c.ClientAddr, c.Language, versionText(c.Version))
 				}
 				if err := t.print(cmd); err != nil {
 					return err
 				}
-				for _, topic := range sortedKeys(connected.Subscriptions) {
-					_, err := fmt.Fprintf(cmd.ErrOrStderr(), "reads %s (%s)\n", topic, connected.Subscriptions[topic].SubString)
+				for _, topic := range sortedKeys(connected.SubscriptionTable) {
+					_, err := fmt.Fprintf(cmd.ErrOrStderr(), "reads %s (%s)\n", topic, connected.SubscriptionTable[topic].SubString)
 					if err != nil {
 						return err
 					}
@@ -242,7 +242,7 @@ func newGroupConfig() *cobra.Command {
 					if err != nil {
 						return err
 					}
-					t.add(addr, g.ConsumeEnable, g.FromMin, g.Broadcast, g.Orderly, g.RetryQueues, g.RetryMax)
+					t.add(addr, g.ConsumeEnable, g.ConsumeFromMinEnable, g.ConsumeBroadcastEnable, g.ConsumeMessageOrderly, g.RetryQueueNums, g.RetryMaxTimes)
 				}
 				return t.print(cmd)
 			})
@@ -312,8 +312,8 @@ func resetGroup(cmd *cobra.Command, group, topic string, at int64, yes bool) err
 		}
 		t := newTable("broker", "queue", "was", "is", "change")
 		for _, q := range admin.SortedQueues(set) {
-			was := before.Queues[q].ConsumerOffset
-			t.add(q.Broker, q.ID, was, set[q], fmt.Sprintf("%+d", set[q]-was))
+			was := before.OffsetTable[q].ConsumerOffset
+			t.add(q.BrokerName, q.QueueID, was, set[q], fmt.Sprintf("%+d", set[q]-was))
 		}
 		return t.print(cmd)
 	})

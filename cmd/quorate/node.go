@@ -39,13 +39,13 @@ func listBrokers(cmd *cobra.Command, _ []string) error {
 		t := newTable("cluster", "broker", "id", "address", "version", "in tps", "out tps", "disk")
 		for _, cluster := range info.Names() {
 			for _, b := range info.Of(cluster) {
-				for _, id := range sortedKeys(b.Addrs) {
-					table, err := a.Runtime(ctx, b.Addrs[id])
+				for _, id := range sortedKeys(b.BrokerAddrs) {
+					table, err := a.Runtime(ctx, b.BrokerAddrs[id])
 					if err != nil {
-						t.add(cluster, b.Name, id, b.Addrs[id], "does not answer", "-", "-", "-")
+						t.add(cluster, b.BrokerName, id, b.BrokerAddrs[id], "does not answer", "-", "-", "-")
 						continue
 					}
-					t.add(cluster, b.Name, id, b.Addrs[id], orDash(table["brokerVersionDesc"]), firstWord(table["putTps"]),
+					t.add(cluster, b.BrokerName, id, b.BrokerAddrs[id], orDash(table["brokerVersionDesc"]), firstWord(table["putTps"]),
 						firstWord(table["getTransferredTps"]), orDash(table["commitLogDiskRatio"]))
 				}
 			}

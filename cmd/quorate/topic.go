@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/admin"
+	"github.com/quorate/quorate/protocol"
 )
 
 // noun is a command that only groups others.
@@ -89,15 +90,15 @@ func newTopicShow() *cobra.Command {
 					return err
 				}
 				t := newTable("broker", "read queues", "write queues", "perm", "order", "attributes")
-				for _, b := range r.Brokers {
-					if b.Master() == "" {
+				for _, b := range r.BrokerDatas {
+					if admin.Master(b) == "" {
 						continue
 					}
-					c, err := a.TopicConfig(ctx, b.Master(), args[0])
+					c, err := a.TopicConfig(ctx, admin.Master(b), args[0])
 					if err != nil {
 						return err
 					}
-					t.add(b.Name, c.Read, c.Write, permText(c.Perm), c.Order, orDash(joinPairs(c.Attributes)))
+					t.add(b.BrokerName, c.ReadQueueNums, c.WriteQueueNums, permText(c.Perm), c.Order, orDash(joinPairs(c.Attributes)))
 				}
 				return t.print(cmd)
 			})
@@ -107,10 +108,10 @@ func newTopicShow() *cobra.Command {
 
 func permText(perm int32) string {
 	text := ""
-	if perm&admin.PermRead != 0 {
+	if perm&protocol.PermRead != 0 {
 		text += "R"
 	}
-	if perm&admin.PermWrite != 0 {
+	if perm&protocol.PermWrite != 0 {
 		text += "W"
 	}
 	return orDash(text)
@@ -152,10 +153,10 @@ func newTopicPut(verb string) *cobra.Command {
 							*to = value
 						}
 					}
-					set("queues", &t.Read, queues)
-					set("queues", &t.Write, queues)
-					set("read-queues", &t.Read, read)
-					set("write-queues", &t.Write, write)
+					set("queues", &t.ReadQueueNums, queues)
+					set("queues", &t.WriteQueueNums, queues)
+					set("read-queues", &t.ReadQueueNums, read)
+					set("write-queues", &t.WriteQueueNums, write)
 					if cmd.Flags().Changed("perm") {
 						if t.Perm, err = parsePerm(perm); err != nil {
 							return err
@@ -167,7 +168,7 @@ func newTopicPut(verb string) *cobra.Command {
 					if err := a.PutTopic(ctx, addr, t, attributes); err != nil {
 						return err
 					}
-					if err := say(cmd, "%sd topic %s at %s: %d read and %d write queues, %s", verb, t.Name, addr, t.Read, t.Write, permText(t.Perm)); err != nil {
+					if err := say(cmd, "%sd topic %s at %s: %d read and %d write queues, %s", verb, t.TopicName, addr, t.ReadQueueNums, t.WriteQueueNums, permText(t.Perm)); err != nil {
 						return err
 					}
 				}
@@ -203,8 +204,8 @@ func chosen(ctx context.Context, a *admin.Client, cluster, broker string) ([]str
 	if err != nil {
 		return nil, err
 	}
-	if b, ok := info.Brokers[broker]; ok && b.Master() != "" {
-		return []string{b.Master()}, nil
+	if b, ok := info.BrokerAddrTable[broker]; ok && admin.Master(b) != "" {
+		return []string{admin.Master(b)}, nil
 	}
 	return nil, fmt.Errorf("no master named %q is registered", broker)
 }
@@ -221,7 +222,7 @@ func newTopicDelete() *cobra.Command {
 					return err
 				}
 				clusters := map[string]bool{}
-				for _, b := range r.Brokers {
+				for _, b := range r.BrokerDatas {
 					if cluster == "" || b.Cluster == cluster {
 						clusters[b.Cluster] = true
 					}
@@ -229,7 +230,7 @@ func newTopicDelete() *cobra.Command {
 				if len(clusters) == 0 {
 					return fmt.Errorf("topic %s is not in cluster %q", args[0], cluster)
 				}
-				if err := confirm(cmd, yes, fmt.Sprintf("delete topic %s at %d broker(s)", args[0], len(r.Brokers))); err != nil {
+				if err := confirm(cmd, yes, fmt.Sprintf("delete topic %s at %d broker(s)", args[0], len(r.BrokerDatas))); err != nil {
 					return err
 				}
 				for name := range clusters {
@@ -271,13 +272,13 @@ func newTopicRoute() *cobra.Command {
 					return err
 				}
 				t := newTable("broker", "cluster", "id", "address", "read queues", "write queues", "perm")
-				for _, b := range r.Brokers {
-					for _, q := range r.Queues {
-						if q.Broker != b.Name {
+				for _, b := range r.BrokerDatas {
+					for _, q := range r.QueueDatas {
+						if q.BrokerName != b.BrokerName {
 							continue
 						}
-						for _, id := range sortedKeys(b.Addrs) {
-							t.add(b.Name, b.Cluster, id, b.Addrs[id], q.Read, q.Write, permText(q.Perm))
+						for _, id := range sortedKeys(b.BrokerAddrs) {
+							t.add(b.BrokerName, b.Cluster, id, b.BrokerAddrs[id], q.ReadQueueNums, q.WriteQueueNums, permText(q.Perm))
 						}
 					}
 				}
@@ -297,9 +298,9 @@ func newTopicStatus() *cobra.Command {
 					return err
 				}
 				t := newTable("broker", "queue", "min offset", "max offset", "last updated")
-				for _, q := range admin.SortedQueues(s.Queues) {
-					st := s.Queues[q]
-					t.add(q.Broker, q.ID, st.MinOffset, st.MaxOffset, millis(st.LastUpdate))
+				for _, q := range admin.SortedQueues(s.OffsetTable) {
+					st := s.OffsetTable[q]
+					t.add(q.BrokerName, q.QueueID, st.MinOffset, st.MaxOffset, millis(st.LastUpdateTimestamp))
 				}
 				return t.print(cmd)
 			})

@@ -105,7 +105,7 @@ func (t *trial) prepare(ctx context.Context) ([]client.Queue, error) {
 			return err
 		}
 		topic := admin.NewTopic(tryTopic)
-		topic.Read, topic.Write = tryQueues, tryQueues
+		topic.ReadQueueNums, topic.WriteQueueNums = tryQueues, tryQueues
 		for _, addr := range addrs {
 			if err := a.PutTopic(ctx, addr, topic, ""); err != nil {
 				return err
