@@ -478,24 +478,6 @@ func TestJavaQueuesOpen(t *testing.T) {
 	}
 }
 
-func TestNextOffsets(t *testing.T) {
-	o := consumequeue.NewOffsets()
-	require.Zero(t, o.Next("T", 5))
-	for _, id := range []int32{0, 5, 4095, 4096, 1 << 30} {
-		o.Set("T", id, int64(id)+1)
-	}
-	for _, id := range []int32{0, 5, 4095, 4096, 1 << 30} {
-		require.EqualValues(t, id+1, o.Next("T", id))
-	}
-	o.Raise("T", 5, 3)
-	require.EqualValues(t, 6, o.Next("T", 5))
-	o.Set("T", -1, 9)
-	require.Zero(t, o.Next("T", -1))
-	require.Zero(t, testing.AllocsPerRun(100, func() { o.Set("T", 5, o.Next("T", 5)+1) }))
-	o.Forget("T")
-	require.Zero(t, o.Next("T", 5))
-}
-
 func FuzzOpen(f *testing.F) {
 	f.Add([]byte("\x00\x00\x00\x00\x00\x00\x00\x00\x7f\xff\xff\xff\x00\x00\x00\x00\x00\x00\x00\x00"), int64(100), uint8(1))
 	f.Add(make([]byte, 400), int64(0), uint8(2))

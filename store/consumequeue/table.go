@@ -79,6 +79,9 @@ type Table struct {
 	touched []*Queue // the dispatcher's: appended to since the last Announce
 }
 
+// denseIDs bounds what one absurd queue id may cost.
+const denseIDs = 4096
+
 type topicQueues struct {
 	name   string
 	dense  []*Queue // by queue id, nil where there is none

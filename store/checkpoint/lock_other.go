@@ -1,0 +1,7 @@
+//go:build !linux
+
+package checkpoint
+
+import "golang.org/x/sys/unix"
+
+const setLock = unix.F_SETLK
