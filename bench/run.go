@@ -132,13 +132,13 @@ func prepare(ctx context.Context, cfg *Config, create bool) (brokers []string, f
 		if err != nil {
 			return nil, "", fmt.Errorf("bench: topic %s: %w", cfg.topic(i), err)
 		}
-		for _, b := range route.Brokers {
-			if addr := b.Addrs["0"]; addr != "" {
+		for _, b := range route.BrokerDatas {
+			if addr := b.BrokerAddrs[0]; addr != "" {
 				found[addr] = true
 			}
 		}
-		for _, q := range route.Queues {
-			cfg.Queues = min(cfg.Queues, max(int(q.Write), 1))
+		for _, q := range route.QueueDatas {
+			cfg.Queues = min(cfg.Queues, max(int(q.WriteQueueNums), 1))
 		}
 	}
 	for addr := range found {
@@ -157,13 +157,13 @@ func createTopic(ctx context.Context, c *client.Client, cfg *Config, topic strin
 	if err != nil {
 		return nil, fmt.Errorf("it does not exist, and none can be created: %w", err)
 	}
-	for _, b := range template.Brokers {
+	for _, b := range template.BrokerDatas {
 		req := &protocol.CreateTopicRequest{
 			Topic: topic, DefaultTopic: "TBW102", ReadQueueNums: int32(cfg.Queues), WriteQueueNums: int32(cfg.Queues), Perm: 6,
 			TopicFilterType: "SINGLE_TAG",
 		}
-		if _, err := c.Invoke(ctx, b.Addrs["0"], req, nil, nil); err != nil {
-			return nil, fmt.Errorf("create it at %s: %w", b.Name, err)
+		if _, err := c.Invoke(ctx, b.BrokerAddrs[0], req, nil, nil); err != nil {
+			return nil, fmt.Errorf("create it at %s: %w", b.BrokerName, err)
 		}
 	}
 	return c.WaitForRoute(ctx, topic)

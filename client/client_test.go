@@ -13,7 +13,7 @@ import (
 func queues(n int32) []Queue {
 	var all []Queue
 	for id := range n {
-		all = append(all, Queue{"t", "b", id})
+		all = append(all, Queue{Topic: "t", BrokerName: "b", QueueID: id})
 	}
 	return all
 }
@@ -53,10 +53,10 @@ func TestRouteKnowsWhatMayBeWrittenAndRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]Queue{{"t", "a", 0}, {"t", "a", 1}}, r.writable); diff != "" {
+	if diff := cmp.Diff([]Queue{{Topic: "t", BrokerName: "a", QueueID: 0}, {Topic: "t", BrokerName: "a", QueueID: 1}}, r.writable); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]Queue{{"t", "a", 0}, {"t", "a", 1}, {"t", "a", 2}, {"t", "b", 0}}, r.readable("t")); diff != "" {
+	if diff := cmp.Diff([]Queue{{Topic: "t", BrokerName: "a", QueueID: 0}, {Topic: "t", BrokerName: "a", QueueID: 1}, {Topic: "t", BrokerName: "a", QueueID: 2}, {Topic: "t", BrokerName: "b", QueueID: 0}}, r.readable("t")); diff != "" {
 		t.Error(diff)
 	}
 	for _, c := range []struct {
@@ -71,24 +71,24 @@ func TestRouteKnowsWhatMayBeWrittenAndRead(t *testing.T) {
 }
 
 func TestProducerAvoidsTheBrokerThatFailed(t *testing.T) {
-	r := &Route{writable: []Queue{{"t", "a", 0}, {"t", "a", 1}, {"t", "b", 0}}}
+	r := &Route{writable: []Queue{{Topic: "t", BrokerName: "a", QueueID: 0}, {Topic: "t", BrokerName: "a", QueueID: 1}, {Topic: "t", BrokerName: "b", QueueID: 0}}}
 	p := &Producer{}
 	seen := map[string]int{}
 	for range 30 {
 		q, err := p.pick(r, "a")
-		if err != nil || q.Broker != "b" {
+		if err != nil || q.BrokerName != "b" {
 			t.Fatal(q, err)
 		}
 		q, err = p.pick(r, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		seen[q.Broker]++
+		seen[q.BrokerName]++
 	}
 	if seen["a"] == 0 || seen["b"] == 0 {
 		t.Fatalf("not in turn: %v", seen)
 	}
-	if q, err := p.pick(&Route{writable: r.writable[:2]}, "a"); err != nil || q.Broker != "a" {
+	if q, err := p.pick(&Route{writable: r.writable[:2]}, "a"); err != nil || q.BrokerName != "a" {
 		t.Fatal("the only broker is not tried again:", q, err)
 	}
 	if _, err := p.pick(&Route{}, ""); err == nil {
@@ -101,7 +101,7 @@ func TestSendHeaderIsWhatTheTypedHeaderSays(t *testing.T) {
 	for _, batch := range []bool{false, true} {
 		out := p.single(&Message{Topic: "t", Body: []byte("x"), Tags: "T", Keys: []string{"k1", "k2"}, DelayLevel: 3, Flag: 7})
 		out.batch = batch
-		cmd := out.command(p, Queue{"t", "a", 2})
+		cmd := out.command(p, Queue{Topic: "t", BrokerName: "a", QueueID: 2})
 		var h protocol.SendMessageRequestV2
 		if err := protocol.DecodeHeader(cmd.Ext, &h); err != nil {
 			t.Fatal(err)
@@ -131,7 +131,7 @@ func TestReceivedMessageIsWhatWasAppended(t *testing.T) {
 	}
 	r := got[1]
 	if r.Offset != 18 || r.PhysicalOffset != 8192 || string(r.Body) != "hello" || r.UniqueKey != "id" || r.Tags != "T" ||
-		!cmp.Equal(r.Keys, []string{"a", "b"}) || r.Queue != (Queue{"t", "broker-a", 3}) || r.Stored.UnixMilli() != 2001 ||
+		!cmp.Equal(r.Keys, []string{"a", "b"}) || r.Queue != (Queue{Topic: "t", BrokerName: "broker-a", QueueID: 3}) || r.Stored.UnixMilli() != 2001 ||
 		r.OffsetID != message.OffsetID(m.StoreHost, 8192) {
 		t.Fatalf("%+v", r)
 	}
@@ -147,6 +147,6 @@ func BenchmarkSendCommand(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		out := p.single(m)
-		_ = out.command(p, Queue{"t", "a", 2})
+		_ = out.command(p, Queue{Topic: "t", BrokerName: "a", QueueID: 2})
 	}
 }

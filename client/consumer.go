@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/internal/fastjson"
 	"github.com/quorate/quorate/protocol"
 )
 
@@ -19,8 +19,8 @@ type FromWhere string
 
 // Where a group starts.
 const (
-	FromLast  FromWhere = "CONSUME_FROM_LAST_OFFSET"
-	FromFirst FromWhere = "CONSUME_FROM_FIRST_OFFSET"
+	FromLast  FromWhere = protocol.ConsumeFromLastOffset
+	FromFirst FromWhere = protocol.ConsumeFromFirstOffset
 )
 
 // retryPrefix names the topic that holds a group's messages to be tried again.
@@ -54,7 +54,7 @@ type Consumer struct {
 	client       *Client
 	cfg          ConsumerConfig
 	handle       Handler
-	registration *consumerBody
+	registration protocol.ConsumerData
 	due          chan struct{}
 
 	mu       sync.Mutex
@@ -69,12 +69,13 @@ func (c *Client) NewConsumer(cfg ConsumerConfig, handle Handler) *Consumer {
 	}
 	cfg.Subscriptions = maps.Clone(cfg.Subscriptions)
 	cfg.Subscriptions[retryPrefix+cfg.Group] = "*"
-	registration := &consumerBody{
-		Group: cfg.Group, ConsumeType: "CONSUME_PASSIVELY", MessageModel: "CLUSTERING", FromWhere: string(cfg.From),
+	registration := protocol.ConsumerData{
+		GroupName: cfg.Group, ConsumeType: protocol.ConsumePassively, MessageModel: protocol.Clustering,
+		ConsumeFromWhere: string(cfg.From),
 	}
 	version := time.Now().UnixMilli()
 	for _, topic := range slices.Sorted(maps.Keys(cfg.Subscriptions)) {
-		registration.Subscriptions = append(registration.Subscriptions, newSubscription(topic, cfg.Subscriptions[topic], version))
+		registration.SubscriptionDataSet = append(registration.SubscriptionDataSet, newSubscription(topic, cfg.Subscriptions[topic], version))
 	}
 	co := &Consumer{
 		client: c, cfg: cfg, handle: handle, registration: registration, due: make(chan struct{}, 1),
@@ -204,7 +205,7 @@ func (co *Consumer) share(ctx context.Context, topic string) ([]Queue, error) {
 	if len(queues) == 0 {
 		return nil, fmt.Errorf("topic %s has no queue to read", topic)
 	}
-	members, err := co.client.members(ctx, co.cfg.Group, r.addr(queues[0].Broker, true))
+	members, err := co.client.members(ctx, co.cfg.Group, r.addr(queues[0].BrokerName, true))
 	if err != nil {
 		return nil, err
 	}
@@ -398,25 +399,16 @@ func (co *Consumer) release(ctx context.Context, q Queue) {
 	delete(co.dirty, q)
 }
 
-// lockBody is RocketMQ's LockBatchRequestBody and UnlockBatchRequestBody.
-type lockBody struct {
-	Group    string  `json:"consumerGroup"`
-	ClientID string  `json:"clientId"`
-	Queues   []Queue `json:"mqSet"`
-}
-
 func (co *Consumer) lock(ctx context.Context, q Queue) error {
 	body, err := co.invokeLock(ctx, q, &protocol.LockBatchMqRequest{})
 	if err != nil {
 		return fmt.Errorf("lock %s: %w", q, err)
 	}
-	var answer struct {
-		Locked []Queue `json:"lockOKMQSet"`
-	}
-	if err := json.Unmarshal(body, &answer); err != nil {
+	var answer protocol.LockBatchResponseBody
+	if err := fastjson.Unmarshal(body, &answer); err != nil {
 		return fmt.Errorf("lock %s: %w", q, err)
 	}
-	if !slices.Contains(answer.Locked, q) {
+	if !slices.Contains(answer.LockOKMQSet, q) {
 		return fmt.Errorf("queue %s is locked by another member", q)
 	}
 	return nil
@@ -445,7 +437,9 @@ func (co *Consumer) unlock(ctx context.Context, q Queue) error {
 }
 
 func (co *Consumer) invokeLock(ctx context.Context, q Queue, req protocol.Request) ([]byte, error) {
-	body, err := json.Marshal(lockBody{co.cfg.Group, co.client.cfg.ID, []Queue{q}})
+	body, err := fastjson.Marshal(protocol.LockBatchRequestBody{
+		ConsumerGroup: co.cfg.Group, ClientID: co.client.cfg.ID, MQSet: []Queue{q},
+	})
 	if err != nil {
 		return nil, err
 	}

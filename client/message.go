@@ -99,7 +99,7 @@ func DecodeRecords(broker string, b []byte) ([]*Received, error) {
 func newReceived(broker string, r *message.Record) (*Received, error) {
 	topic := string(r.Topic)
 	m := &Received{
-		Queue: Queue{topic, broker, r.QueueID}, Topic: topic, Offset: r.QueueOffset, PhysicalOffset: r.PhysicalOffset,
+		Queue: Queue{Topic: topic, BrokerName: broker, QueueID: r.QueueID}, Topic: topic, Offset: r.QueueOffset, PhysicalOffset: r.PhysicalOffset,
 		OffsetID: message.OffsetID(r.StoreHost, r.PhysicalOffset), Body: slices.Clone(r.Body), Flag: r.Flag,
 		ReconsumeTimes: r.ReconsumeTimes, Born: time.UnixMilli(r.BornTimestamp), Stored: time.UnixMilli(r.StoreTimestamp),
 		BornHost: r.BornHost.String(), StoreHost: r.StoreHost.String(), Properties: message.ParseProperties(r.Properties),

@@ -59,10 +59,16 @@ type SendResult struct {
 }
 
 // statusOf maps the response codes that a client takes as stored.
-var statusOf = map[protocol.ResponseCode]Status{0: SendOK, 10: FlushDiskTimeout, 11: SlaveNotAvailable, 12: FlushSlaveTimeout}
+var statusOf = map[protocol.ResponseCode]Status{
+	protocol.Success: SendOK, protocol.FlushDiskTimeout: FlushDiskTimeout, protocol.SlaveNotAvailable: SlaveNotAvailable,
+	protocol.FlushSlaveTimeout: FlushSlaveTimeout,
+}
 
 // retryable are the codes after which another broker is tried (RocketMQ DefaultMQProducer.retryResponseCodes).
-var retryable = []protocol.ResponseCode{17, 14, 1, 2, 16, 204, 205, 1500}
+var retryable = []protocol.ResponseCode{
+	protocol.TopicNotExist, protocol.ServiceNotAvailable, protocol.SystemError, protocol.SystemBusy, protocol.NoPermission,
+	protocol.NoBuyerID, protocol.NotInCurrentUnit, protocol.GoAway,
+}
 
 // NewProducer registers a producer; its group is announced to brokers by Client.Run.
 func (c *Client) NewProducer(cfg ProducerConfig) *Producer {
@@ -106,7 +112,7 @@ func (p *Producer) SendOneway(ctx context.Context, m *Message) error {
 	out := p.single(m)
 	cmd := out.command(p, q)
 	cmd.Flag |= protocol.FlagOneway
-	return p.client.remoting.InvokeOneway(ctx, r.addr(q.Broker, false), cmd)
+	return p.client.remoting.InvokeOneway(ctx, r.addr(q.BrokerName, false), cmd)
 }
 
 // SendBatch sends messages of one topic as one request: all are stored one behind the other, or none.
@@ -166,7 +172,7 @@ func (p *Producer) sendOutgoing(ctx context.Context, out outgoing) (SendResult, 
 			p.client.forgetRoute(out.topic)
 			return SendResult{}, errors.Join(append(errs, fmt.Errorf("topic %s: %w", out.topic, err))...)
 		}
-		result, err := p.attemptAt(ctx, r.addr(q.Broker, false), q, out)
+		result, err := p.attemptAt(ctx, r.addr(q.BrokerName, false), q, out)
 		if err == nil {
 			return result, nil
 		}
@@ -176,7 +182,7 @@ func (p *Producer) sendOutgoing(ctx context.Context, out outgoing) (SendResult, 
 			break
 		}
 		p.client.forgetRoute(out.topic)
-		avoid = q.Broker
+		avoid = q.BrokerName
 	}
 	return SendResult{}, errors.Join(errs...)
 }
@@ -186,12 +192,12 @@ func (p *Producer) attempt(ctx context.Context, q Queue, out outgoing) (SendResu
 	if err != nil {
 		return SendResult{}, err
 	}
-	return p.attemptAt(ctx, r.addr(q.Broker, false), q, out)
+	return p.attemptAt(ctx, r.addr(q.BrokerName, false), q, out)
 }
 
 func (p *Producer) attemptAt(ctx context.Context, addr string, q Queue, out outgoing) (SendResult, error) {
 	if addr == "" {
-		return SendResult{}, fmt.Errorf("send to %s: broker %s has no master", q, q.Broker)
+		return SendResult{}, fmt.Errorf("send to %s: broker %s has no master", q, q.BrokerName)
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.client.cfg.RequestTimeout)
 	defer cancel()
@@ -214,7 +220,7 @@ func (p *Producer) attemptAt(ctx context.Context, addr string, q Queue, out outg
 	if err := protocol.DecodeHeader(answer.Ext, &header); err != nil {
 		return SendResult{}, fmt.Errorf("answer to a send to %s: %w", q, err)
 	}
-	result.Queue.ID, result.Offset = header.QueueID, header.QueueOffset
+	result.Queue.QueueID, result.Offset = header.QueueID, header.QueueOffset
 	return result, nil
 }
 
@@ -236,7 +242,7 @@ func (o *outgoing) command(p *Producer, q Queue) *protocol.Command {
 		{Key: sendKeys[1:2], Value: []byte(o.topic)},
 		{Key: sendKeys[2:3], Value: []byte(templateTopic)},
 		{Key: sendKeys[3:4], Value: number(int64(p.cfg.TopicQueues))},
-		{Key: sendKeys[4:5], Value: number(int64(q.ID))},
+		{Key: sendKeys[4:5], Value: number(int64(q.QueueID))},
 		{Key: sendKeys[5:6], Value: number(int64(o.sysFlag))},
 		{Key: sendKeys[6:7], Value: number(time.Now().UnixMilli())},
 		{Key: sendKeys[7:8], Value: number(int64(o.flag))},
@@ -244,7 +250,7 @@ func (o *outgoing) command(p *Producer, q Queue) *protocol.Command {
 		{Key: sendKeys[9:10], Value: number(0)},
 		{Key: sendKeys[10:11], Value: wordFalse},
 		{Key: sendKeys[12:13], Value: wordFalse},
-		{Key: sendKeys[13:14], Value: []byte(q.Broker)},
+		{Key: sendKeys[13:14], Value: []byte(q.BrokerName)},
 	}
 	if o.batch {
 		ext[11].Value = wordTrue
@@ -269,7 +275,7 @@ func (p *Producer) pick(r *Route, avoid string) (Queue, error) {
 	}
 	at := int(p.next.Add(1))
 	for i := range n {
-		if q := r.writable[(at+i)%n]; q.Broker != avoid {
+		if q := r.writable[(at+i)%n]; q.BrokerName != avoid {
 			return q, nil
 		}
 	}

@@ -10,14 +10,6 @@ import (
 	"github.com/quorate/quorate/protocol"
 )
 
-// Response codes of pulls and offset queries.
-const (
-	codePullNotFound    protocol.ResponseCode = 19
-	codePullRetry       protocol.ResponseCode = 20
-	codePullOffsetMoved protocol.ResponseCode = 21
-	codeQueryNotFound   protocol.ResponseCode = 22
-)
-
 // Bits of a pull's system flag (RocketMQ PullSysFlag).
 const (
 	pullSuspend      = 1 << 1
@@ -56,7 +48,7 @@ func (c *Client) Pull(ctx context.Context, r PullRequest) (PullResult, error) {
 		expression = "*"
 	}
 	header := &protocol.PullMessageRequest{
-		ConsumerGroup: r.Group, Topic: r.Queue.Topic, QueueID: r.Queue.ID, QueueOffset: r.Offset, MaxMsgNums: r.Max,
+		ConsumerGroup: r.Group, Topic: r.Queue.Topic, QueueID: r.Queue.QueueID, QueueOffset: r.Offset, MaxMsgNums: r.Max,
 		SysFlag: pullSubscription, Subscription: expression, ExpressionType: "TAG",
 	}
 	if header.MaxMsgNums == 0 {
@@ -73,7 +65,7 @@ func (c *Client) Pull(ctx context.Context, r PullRequest) (PullResult, error) {
 		return PullResult{}, fmt.Errorf("pull %s at %s: %w", r.Queue, addr, err)
 	}
 	code := protocol.ResponseCode(answer.Code)
-	if !slices.Contains([]protocol.ResponseCode{0, codePullNotFound, codePullRetry, codePullOffsetMoved}, code) {
+	if !slices.Contains([]protocol.ResponseCode{0, protocol.PullNotFound, protocol.PullRetryImmediately, protocol.PullOffsetMoved}, code) {
 		return PullResult{}, fmt.Errorf("pull %s at %s: %w", r.Queue, addr, &protocol.Error{Code: code, Remark: string(answer.Remark)})
 	}
 	var response protocol.PullMessageResponse
@@ -82,12 +74,12 @@ func (c *Client) Pull(ctx context.Context, r PullRequest) (PullResult, error) {
 	}
 	result := PullResult{
 		Next: response.NextBeginOffset, Min: response.MinOffset, Max: response.MaxOffset,
-		OffsetOutOfLine: code == codePullOffsetMoved,
+		OffsetOutOfLine: code == protocol.PullOffsetMoved,
 	}
 	if code != 0 {
 		return result, nil
 	}
-	messages, err := DecodeRecords(r.Queue.Broker, answer.Body)
+	messages, err := DecodeRecords(r.Queue.BrokerName, answer.Body)
 	if err != nil {
 		return PullResult{}, fmt.Errorf("pull %s: %w", r.Queue, err)
 	}
@@ -104,7 +96,7 @@ func (c *Client) queueAddr(ctx context.Context, q Queue) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	addr := r.addr(q.Broker, true)
+	addr := r.addr(q.BrokerName, true)
 	if addr == "" {
 		c.forgetRoute(q.Topic)
 		return "", fmt.Errorf("queue %s: no broker of that name is registered", q)
@@ -128,11 +120,11 @@ func (c *Client) Bounds(ctx context.Context, q Queue) (first, end int64, err err
 		return 0, 0, err
 	}
 	var low protocol.GetMinOffsetResponse
-	if _, err := c.Invoke(ctx, addr, &protocol.GetMinOffsetRequest{Topic: q.Topic, QueueID: q.ID}, nil, &low); err != nil {
+	if _, err := c.Invoke(ctx, addr, &protocol.GetMinOffsetRequest{Topic: q.Topic, QueueID: q.QueueID}, nil, &low); err != nil {
 		return 0, 0, fmt.Errorf("first offset of %s: %w", q, err)
 	}
 	var high protocol.GetMaxOffsetResponse
-	if _, err := c.Invoke(ctx, addr, &protocol.GetMaxOffsetRequest{Topic: q.Topic, QueueID: q.ID}, nil, &high); err != nil {
+	if _, err := c.Invoke(ctx, addr, &protocol.GetMaxOffsetRequest{Topic: q.Topic, QueueID: q.QueueID}, nil, &high); err != nil {
 		return 0, 0, fmt.Errorf("end of %s: %w", q, err)
 	}
 	return low.Offset, high.Offset, nil
@@ -145,7 +137,7 @@ func (c *Client) OffsetAt(ctx context.Context, q Queue, at time.Time) (int64, er
 		return 0, err
 	}
 	var found protocol.SearchOffsetResponse
-	_, err = c.Invoke(ctx, addr, &protocol.SearchOffsetRequest{Topic: q.Topic, QueueID: q.ID, Timestamp: at.UnixMilli()}, nil, &found)
+	_, err = c.Invoke(ctx, addr, &protocol.SearchOffsetRequest{Topic: q.Topic, QueueID: q.QueueID, Timestamp: at.UnixMilli()}, nil, &found)
 	if err != nil {
 		return 0, fmt.Errorf("offset of %s at %s: %w", q, at.Format(time.RFC3339), err)
 	}
@@ -159,9 +151,9 @@ func (c *Client) Committed(ctx context.Context, group string, q Queue) (offset i
 		return 0, false, err
 	}
 	var found protocol.QueryConsumerOffsetResponse
-	_, err = c.Invoke(ctx, addr, &protocol.QueryConsumerOffsetRequest{ConsumerGroup: group, Topic: q.Topic, QueueID: q.ID}, nil, &found)
+	_, err = c.Invoke(ctx, addr, &protocol.QueryConsumerOffsetRequest{ConsumerGroup: group, Topic: q.Topic, QueueID: q.QueueID}, nil, &found)
 	var answered *protocol.Error
-	if errors.As(err, &answered) && answered.Code == codeQueryNotFound {
+	if errors.As(err, &answered) && answered.Code == protocol.QueryNotFound {
 		return 0, false, nil
 	}
 	if err != nil {
@@ -177,7 +169,7 @@ func (c *Client) Commit(ctx context.Context, group string, q Queue, offset int64
 		return err
 	}
 	_, err = c.Invoke(ctx, addr, &protocol.UpdateConsumerOffsetRequest{
-		ConsumerGroup: group, Topic: q.Topic, QueueID: q.ID, CommitOffset: offset,
+		ConsumerGroup: group, Topic: q.Topic, QueueID: q.QueueID, CommitOffset: offset,
 	}, nil, nil)
 	if err != nil {
 		return fmt.Errorf("commit %s on %s: %w", group, q, err)

@@ -3,52 +3,29 @@ package client
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/internal/fastjson"
 	"github.com/quorate/quorate/protocol"
 )
 
 // Queue is one queue of a topic at one broker group.
-type Queue struct {
-	Topic  string `json:"topic"`
-	Broker string `json:"brokerName"`
-	ID     int32  `json:"queueId"`
-}
+type Queue = protocol.MessageQueue
 
-// String names the queue in messages.
-func (q Queue) String() string { return fmt.Sprintf("%s@%s:%d", q.Topic, q.Broker, q.ID) }
-
-// Route says where a topic's queues are (RocketMQ TopicRouteData).
+// Route says where a topic's queues are.
 type Route struct {
-	Queues []struct {
-		Broker string `json:"brokerName"`
-		Perm   int    `json:"perm"`
-		Read   int32  `json:"readQueueNums"`
-		Write  int32  `json:"writeQueueNums"`
-	} `json:"queueDatas"`
-	Brokers []struct {
-		Cluster string            `json:"cluster"`
-		Name    string            `json:"brokerName"`
-		Addrs   map[string]string `json:"brokerAddrs"`
-	} `json:"brokerDatas"`
+	protocol.TopicRouteData
 
 	writable []Queue
-	masters  map[string]string
+	masters  map[string]string // address by broker name
 }
 
-// Bits of a permission (RocketMQ PermName).
-const (
-	permWrite = 2
-	permRead  = 4
-)
-
 // masterID is the key of a group's master among its addresses.
-const masterID = "0"
+const masterID = 0
 
 // templateTopic is whose route a producer uses for a topic nobody has created yet.
 const templateTopic = "TBW102"
@@ -56,28 +33,25 @@ const templateTopic = "TBW102"
 // autoQueues is how many queues a producer asks for when its send creates the topic.
 const autoQueues = 4
 
-// codeTopicNotExist is TOPIC_NOT_EXIST.
-const codeTopicNotExist protocol.ResponseCode = 17
-
 // ErrNoRoute is a topic that no NameServer knows.
 var ErrNoRoute = errors.New("no route")
 
 func parseRoute(topic string, body []byte) (*Route, error) {
 	r := &Route{masters: map[string]string{}}
-	if err := json.Unmarshal(body, r); err != nil {
+	if err := fastjson.Unmarshal(body, &r.TopicRouteData); err != nil {
 		return nil, fmt.Errorf("route of %s: %w", topic, err)
 	}
-	for _, b := range r.Brokers {
-		if addr, ok := b.Addrs[masterID]; ok {
-			r.masters[b.Name] = addr
+	for _, b := range r.BrokerDatas {
+		if addr, ok := b.BrokerAddrs[masterID]; ok {
+			r.masters[b.BrokerName] = addr
 		}
 	}
-	for _, q := range r.Queues {
-		if q.Perm&permWrite == 0 || r.masters[q.Broker] == "" {
+	for _, q := range r.QueueDatas {
+		if q.Perm&protocol.PermWrite == 0 || r.masters[q.BrokerName] == "" {
 			continue
 		}
-		for id := range q.Write {
-			r.writable = append(r.writable, Queue{topic, q.Broker, id})
+		for id := range q.WriteQueueNums {
+			r.writable = append(r.writable, Queue{Topic: topic, BrokerName: q.BrokerName, QueueID: id})
 		}
 	}
 	return r, nil
@@ -86,10 +60,10 @@ func parseRoute(topic string, body []byte) (*Route, error) {
 // readable lists the queues that may be consumed, sorted as every member of a group sorts them.
 func (r *Route) readable(topic string) []Queue {
 	var all []Queue
-	for _, q := range r.Queues {
-		for id := range q.Read {
-			if q.Perm&permRead != 0 {
-				all = append(all, Queue{topic, q.Broker, id})
+	for _, q := range r.QueueDatas {
+		for id := range q.ReadQueueNums {
+			if q.Perm&protocol.PermRead != 0 {
+				all = append(all, Queue{Topic: topic, BrokerName: q.BrokerName, QueueID: id})
 			}
 		}
 	}
@@ -98,7 +72,7 @@ func (r *Route) readable(topic string) []Queue {
 }
 
 func compareQueues(a, b Queue) int {
-	return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Broker, b.Broker), cmp.Compare(a.ID, b.ID))
+	return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.BrokerName, b.BrokerName), cmp.Compare(a.QueueID, b.QueueID))
 }
 
 // addr is where a broker group is reached: its master, or any replica when there is no master and read only is enough.
@@ -106,10 +80,10 @@ func (r *Route) addr(broker string, readOnly bool) string {
 	if addr := r.masters[broker]; addr != "" || !readOnly {
 		return addr
 	}
-	for _, b := range r.Brokers {
-		if b.Name == broker {
-			for _, id := range slices.Sorted(maps.Keys(b.Addrs)) {
-				return b.Addrs[id]
+	for _, b := range r.BrokerDatas {
+		if b.BrokerName == broker {
+			for _, id := range slices.Sorted(maps.Keys(b.BrokerAddrs)) {
+				return b.BrokerAddrs[id]
 			}
 		}
 	}
@@ -132,7 +106,7 @@ func (c *Client) fetchRoute(ctx context.Context, topic string) (*Route, error) {
 	standard := true
 	body, err := c.invokeNameServer(ctx, &protocol.GetRouteInfoRequest{Topic: topic, AcceptStandardJsonOnly: &standard}, nil)
 	var answered *protocol.Error
-	if errors.As(err, &answered) && answered.Code == codeTopicNotExist {
+	if errors.As(err, &answered) && answered.Code == protocol.TopicNotExist {
 		return nil, fmt.Errorf("topic %q: %w: the NameServer knows no broker that has it", topic, ErrNoRoute)
 	}
 	if err != nil {
@@ -165,10 +139,10 @@ func (c *Client) routeForSend(ctx context.Context, topic string) (*Route, error)
 		}
 		return nil, templateErr
 	}
-	made := &Route{Queues: slices.Clone(template.Queues), Brokers: template.Brokers, masters: template.masters}
+	made := &Route{TopicRouteData: template.TopicRouteData, masters: template.masters}
 	for _, q := range template.writable {
-		if q.ID < autoQueues {
-			made.writable = append(made.writable, Queue{topic, q.Broker, q.ID})
+		if q.QueueID < autoQueues {
+			made.writable = append(made.writable, Queue{Topic: topic, BrokerName: q.BrokerName, QueueID: q.QueueID})
 		}
 	}
 	return made, nil
@@ -202,8 +176,8 @@ func (c *Client) brokerAddrs(replicas bool) []string {
 	defer c.mu.Unlock()
 	set := map[string]bool{}
 	for _, r := range c.routes {
-		for _, b := range r.Brokers {
-			for id, addr := range b.Addrs {
+		for _, b := range r.BrokerDatas {
+			for id, addr := range b.BrokerAddrs {
 				if replicas || id == masterID {
 					set[addr] = true
 				}
@@ -218,7 +192,7 @@ func (c *Client) WaitForRoute(ctx context.Context, topic string) (*Route, error)
 	const interval = 50 * time.Millisecond
 	for {
 		r, err := c.fetchRoute(ctx, topic)
-		if err == nil && len(r.Queues) > 0 {
+		if err == nil && len(r.QueueDatas) > 0 {
 			return r, nil
 		}
 		select {

@@ -2,68 +2,40 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
+	"github.com/quorate/quorate/internal/fastjson"
 	"github.com/quorate/quorate/message"
 	"github.com/quorate/quorate/protocol"
 )
 
-// heartbeatBody is RocketMQ's HeartbeatData.
-type heartbeatBody struct {
-	ClientID  string          `json:"clientID"`
-	Producers []producerBody  `json:"producerDataSet"`
-	Consumers []*consumerBody `json:"consumerDataSet"`
-}
-
-type producerBody struct {
-	Group string `json:"groupName"`
-}
-
-type consumerBody struct {
-	Group         string             `json:"groupName"`
-	ConsumeType   string             `json:"consumeType"`
-	MessageModel  string             `json:"messageModel"`
-	FromWhere     string             `json:"consumeFromWhere"`
-	Subscriptions []subscriptionBody `json:"subscriptionDataSet"`
-	UnitMode      bool               `json:"unitMode"`
-}
-
-type subscriptionBody struct {
-	Topic          string   `json:"topic"`
-	SubString      string   `json:"subString"`
-	ExpressionType string   `json:"expressionType"`
-	Tags           []string `json:"tagsSet"`
-	Codes          []int32  `json:"codeSet"`
-	Version        int64    `json:"subVersion"`
-}
-
-func newSubscription(topic, expression string, version int64) subscriptionBody {
-	s := subscriptionBody{
-		Topic: topic, SubString: expression, ExpressionType: "TAG", Tags: tagsOf(expression), Codes: []int32{}, Version: version,
+func newSubscription(topic, expression string, version int64) protocol.SubscriptionData {
+	s := protocol.SubscriptionData{
+		Topic: topic, SubString: expression, ExpressionType: protocol.ExpressionTag, TagsSet: []string{}, CodeSet: []int32{},
+		SubVersion: version,
 	}
-	for _, tag := range s.Tags {
-		s.Codes = append(s.Codes, message.JavaHash([]byte(tag)))
-	}
-	if s.Tags == nil {
-		s.Tags = []string{}
+	for _, tag := range tagsOf(expression) {
+		s.TagsSet = append(s.TagsSet, tag)
+		s.CodeSet = append(s.CodeSet, message.JavaHash([]byte(tag)))
 	}
 	return s
 }
 
 // registration is what the client announces now; nil when it has nobody to announce.
-func (c *Client) registration() *heartbeatBody {
+func (c *Client) registration() *protocol.HeartbeatData {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	body := &heartbeatBody{ClientID: c.cfg.ID, Producers: []producerBody{}, Consumers: []*consumerBody{}}
+	body := &protocol.HeartbeatData{
+		ClientID: c.cfg.ID, ProducerDataSet: []protocol.ProducerData{}, ConsumerDataSet: []protocol.ConsumerData{},
+	}
 	for group := range c.producers {
-		body.Producers = append(body.Producers, producerBody{group})
+		body.ProducerDataSet = append(body.ProducerDataSet, protocol.ProducerData{GroupName: group})
 	}
 	for _, co := range c.consumers {
-		body.Consumers = append(body.Consumers, co.registration)
+		body.ConsumerDataSet = append(body.ConsumerDataSet, co.registration)
 	}
-	if len(body.Producers)+len(body.Consumers) == 0 {
+	if len(body.ProducerDataSet)+len(body.ConsumerDataSet) == 0 {
 		return nil
 	}
 	return body
@@ -76,12 +48,12 @@ func (c *Client) heartbeat(ctx context.Context) {
 	if registration == nil {
 		return
 	}
-	body, err := json.Marshal(registration)
+	body, err := fastjson.Marshal(registration)
 	if err != nil {
 		c.logger.Error("heartbeat not encoded", "error", err)
 		return
 	}
-	for _, addr := range c.brokerAddrs(len(registration.Consumers) > 0) {
+	for _, addr := range c.brokerAddrs(len(registration.ConsumerDataSet) > 0) {
 		if _, err := c.Invoke(ctx, addr, &protocol.HeartbeatRequest{}, body, nil); err != nil && ctx.Err() == nil {
 			c.logger.Warn("heartbeat not answered", "broker", addr, "error", err)
 		}
@@ -95,11 +67,11 @@ func (c *Client) unregister(ctx context.Context) {
 		return
 	}
 	var requests []*protocol.UnregisterClientRequest
-	for _, p := range registration.Producers {
-		requests = append(requests, &protocol.UnregisterClientRequest{ClientID: c.cfg.ID, ProducerGroup: p.Group})
+	for _, p := range registration.ProducerDataSet {
+		requests = append(requests, &protocol.UnregisterClientRequest{ClientID: c.cfg.ID, ProducerGroup: p.GroupName})
 	}
-	for _, co := range registration.Consumers {
-		requests = append(requests, &protocol.UnregisterClientRequest{ClientID: c.cfg.ID, ConsumerGroup: co.Group})
+	for _, co := range registration.ConsumerDataSet {
+		requests = append(requests, &protocol.UnregisterClientRequest{ClientID: c.cfg.ID, ConsumerGroup: co.GroupName})
 	}
 	for _, addr := range c.brokerAddrs(true) {
 		for _, r := range requests {
@@ -117,12 +89,10 @@ func (c *Client) members(ctx context.Context, group, addr string) ([]string, err
 	if err != nil {
 		return nil, fmt.Errorf("members of %s: %w", group, err)
 	}
-	var list struct {
-		IDs []string `json:"consumerIdList"`
-	}
-	if err := json.Unmarshal(body, &list); err != nil {
+	var list protocol.GetConsumerListByGroupResponseBody
+	if err := fastjson.Unmarshal(body, &list); err != nil {
 		return nil, fmt.Errorf("members of %s: %w", group, err)
 	}
-	slices.Sort(list.IDs)
-	return list.IDs, nil
+	slices.Sort(list.ConsumerIDList)
+	return list.ConsumerIDList, nil
 }

@@ -43,8 +43,8 @@ func (p *Producer) SendTransaction(ctx context.Context, m *Message, local func(S
 	}
 	// The master that stored the half message, by name; its stored address is what is left once the route has gone.
 	addr := storeHost.String()
-	if r, err := p.client.Route(ctx, m.Topic); err == nil && r.addr(half.Queue.Broker, false) != "" {
-		addr = r.addr(half.Queue.Broker, false)
+	if r, err := p.client.Route(ctx, m.Topic); err == nil && r.addr(half.Queue.BrokerName, false) != "" {
+		addr = r.addr(half.Queue.BrokerName, false)
 	}
 	_, err = p.client.Invoke(ctx, addr, &protocol.EndTransactionRequest{
 		Topic: m.Topic, ProducerGroup: p.group, TranStateTableOffset: half.Offset, CommitLogOffset: offset,

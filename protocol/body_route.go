@@ -1,6 +1,10 @@
 package protocol
 
-import "github.com/quorate/quorate/internal/fastjson"
+import (
+	"strconv"
+
+	"github.com/quorate/quorate/internal/fastjson"
+)
 
 // Bodies are written and read by package fastjson: fields in the order of their JSON names, nil fields left out. The
 // product writes empty lists and maps, so whoever fills a body leaves none of them nil unless the product would.
@@ -10,6 +14,11 @@ type MessageQueue struct {
 	Topic      string `json:"topic"`
 	BrokerName string `json:"brokerName"`
 	QueueID    int32  `json:"queueId"`
+}
+
+// String names the queue in messages.
+func (q MessageQueue) String() string {
+	return q.Topic + "@" + q.BrokerName + ":" + strconv.Itoa(int(q.QueueID))
 }
 
 // Permission bits of a queue (PermName).

@@ -63,7 +63,7 @@ func newMessageSend() *cobra.Command {
 					var r client.SendResult
 					var err error
 					if broker != "" {
-						r, err = p.SendTo(ctx, client.Queue{Topic: m.Topic, Broker: broker, ID: queue}, &m)
+						r, err = p.SendTo(ctx, client.Queue{Topic: m.Topic, BrokerName: broker, QueueID: queue}, &m)
 					} else {
 						r, err = p.Send(ctx, &m)
 					}
@@ -90,7 +90,7 @@ func newMessageSend() *cobra.Command {
 }
 
 func printSendResult(cmd *cobra.Command, r client.SendResult) error {
-	return say(cmd, "%s  id %s  %s queue %d offset %d  durability %s", r.Status, r.ID, r.Queue.Broker, r.Queue.ID, r.Offset, orDash(r.Durability))
+	return say(cmd, "%s  id %s  %s queue %d offset %d  durability %s", r.Status, r.ID, r.Queue.BrokerName, r.Queue.QueueID, r.Offset, orDash(r.Durability))
 }
 
 func newMessageTail() *cobra.Command {
@@ -205,7 +205,7 @@ func printReceived(cmd *cobra.Command, m *client.Received) error {
 	if len(m.Keys) > 0 {
 		more += " keys=" + strings.Join(m.Keys, ",")
 	}
-	return say(cmd, "%s  %s:%d@%d%s  %s", m.Stored.Format("15:04:05.000"), m.Queue.Broker, m.Queue.ID, m.Offset, more, bodyText(m.Body))
+	return say(cmd, "%s  %s:%d@%d%s  %s", m.Stored.Format("15:04:05.000"), m.Queue.BrokerName, m.Queue.QueueID, m.Offset, more, bodyText(m.Body))
 }
 
 // bodyText shows a body as text when it is text.
@@ -303,7 +303,7 @@ func printMessage(cmd *cobra.Command, m *client.Received) error {
 	t.add("offset id", m.OffsetID)
 	t.add("unique key", orDash(m.UniqueKey))
 	t.add("topic", m.Topic)
-	t.add("queue", fmt.Sprintf("%d offset %d", m.Queue.ID, m.Offset))
+	t.add("queue", fmt.Sprintf("%d offset %d", m.Queue.QueueID, m.Offset))
 	t.add("log offset", m.PhysicalOffset)
 	t.add("born", millis(m.Born.UnixMilli())+" at "+m.BornHost)
 	t.add("stored", millis(m.Stored.UnixMilli())+" at "+m.StoreHost)
@@ -346,7 +346,7 @@ func newMessageQuery() *cobra.Command {
 				}
 				t := newTable("stored", "broker", "queue", "offset", "offset id", "unique key")
 				for _, m := range found {
-					t.add(millis(m.Stored.UnixMilli()), m.Queue.Broker, m.Queue.ID, m.Offset, m.OffsetID, orDash(m.UniqueKey))
+					t.add(millis(m.Stored.UnixMilli()), m.Queue.BrokerName, m.Queue.QueueID, m.Offset, m.OffsetID, orDash(m.UniqueKey))
 				}
 				return t.print(cmd)
 			})

@@ -127,7 +127,7 @@ func (t *trial) prepare(ctx context.Context) ([]client.Queue, error) {
 	}
 	brokers := map[string]bool{}
 	for _, q := range queues {
-		brokers[q.Broker] = true
+		brokers[q.BrokerName] = true
 	}
 	return queues, say(t.cmd, "  topic %s: %d queues on %v", tryTopic, len(queues), sortedKeys(brokers))
 }
