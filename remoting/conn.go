@@ -30,6 +30,7 @@ type Conn struct {
 	out   outbound
 	calls calls
 
+	handlers  atomic.Int32 // goroutines that handle its requests
 	readAt    atomic.Int64 // nanoseconds after born: last bytes read
 	wroteAt   atomic.Int64 // last bytes written
 	partialAt atomic.Int64 // since when a frame or handshake is incomplete, 0: none is

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -77,19 +78,20 @@ func (x *Exchange) Resume() {
 // Respond queues the answer and sees that it leaves: at once when nobody writes to the connection, else with the answers
 // that others queue meanwhile. It never blocks on the peer. r is read before Respond returns and may be reused then.
 // A completion stage that answers many requests uses a Batch, so that each connection is written once.
-func (x *Exchange) Respond(r *Reply) { x.respond(r, nil, false) }
+func (x *Exchange) Respond(r *Reply) { x.respond(r, false, false) }
 
 // RespondError answers with the code of err.
 func (x *Exchange) RespondError(err error) { x.Respond(x.Conn.end.replyFor(err)) }
 
-// respond answers once. owned: the caller gives Body away, so that a large one need not be copied.
-func (x *Exchange) respond(r *Reply, batch *Batch, owned bool) {
+// respond answers once. later: the caller will call flushOwed on the connection if it is returned. owned: the caller gives
+// Body away, so that a large one need not be copied.
+func (x *Exchange) respond(r *Reply, later, owned bool) (owes *Conn) {
 	if x.answered.Swap(true) {
 		x.Conn.end.logger.Error("request was answered twice", "code", x.Command.Code)
 		if r.Done != nil {
 			r.Done()
 		}
-		return
+		return nil
 	}
 	switch {
 	case r == NoReply:
@@ -98,9 +100,12 @@ func (x *Exchange) respond(r *Reply, batch *Batch, owned bool) {
 			r.Done()
 		}
 	default:
-		x.Conn.answer(x, r, batch, owned)
+		if x.Conn.answer(x, r, later, owned) {
+			owes = x.Conn
+		}
 	}
 	x.finish()
+	return owes
 }
 
 func (x *Exchange) finish() {
@@ -117,7 +122,11 @@ func (x *Exchange) finish() {
 type Batch struct{ conns []*Conn }
 
 // Respond queues the answer of x. It leaves with Flush at the latest.
-func (b *Batch) Respond(x *Exchange, r *Reply) { x.respond(r, b, false) }
+func (b *Batch) Respond(x *Exchange, r *Reply) {
+	if c := x.respond(r, true, false); c != nil {
+		b.conns = append(b.conns, c)
+	}
+}
 
 // Flush writes what was queued, without blocking on any peer.
 func (b *Batch) Flush() {
@@ -147,13 +156,14 @@ func (c *Conn) request(x *Exchange) {
 			return
 		}
 		x.Command = cloneCommand(&x.Command)
+		c.handlers.Add(1)
 		end.goroutines.Add(1) // the reader's own count keeps it above zero
 		go x.serveBlocking(route)
 	}
 }
 
 func (x *Exchange) refuse(code protocol.ResponseCode, remark string) {
-	x.respond(&Reply{Code: code, Remark: remark}, nil, true)
+	x.respond(&Reply{Code: code, Remark: remark}, false, true)
 	x.release(1)
 }
 
@@ -164,18 +174,25 @@ func (x *Exchange) serveInline(handler func(*Exchange)) {
 }
 
 func (x *Exchange) serveBlocking(route *Route) {
-	end := x.Conn.end
+	c, end := x.Conn, x.Conn.end
 	defer end.goroutines.Done()
+	defer c.handlers.Add(-1)
 	defer x.release(1)
 	defer x.recoverPanic()
-	r, err := route.serve(x.Conn.ctx, x)
+	r, err := route.serve(c.ctx, x)
 	switch {
 	case err != nil:
 		r = end.replyFor(err)
 	case r == nil:
 		r = &Reply{}
 	}
-	x.respond(r, nil, true)
+	if x.respond(r, true, true) == nil {
+		return
+	}
+	if c.handlers.Load() > 1 {
+		runtime.Gosched() // others that are about to answer on this connection share the write
+	}
+	c.flushOwed()
 }
 
 // recoverPanic answers a request whose handler panicked. It holds a reference, so x is still this request.
@@ -187,7 +204,7 @@ func (x *Exchange) recoverPanic() {
 	end := x.Conn.end
 	end.logger.Error("request handler panicked", "code", x.Command.Code, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 	if !x.answered.Load() {
-		x.respond(&Reply{Code: protocol.SystemError, Remark: "internal error"}, nil, true)
+		x.respond(&Reply{Code: protocol.SystemError, Remark: "internal error"}, false, true)
 	}
 }
 

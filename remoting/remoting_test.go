@@ -406,16 +406,18 @@ func TestClosedConnectionFailsAllPendingRequestsAtOnce(t *testing.T) {
 				errs <- err
 			}()
 		}
-		var x *remoting.Exchange
+		var asked []*remoting.Exchange
 		for range requests {
-			x = <-f.later
+			asked = append(asked, <-f.later)
 		}
-		x.Conn.Close(errPlain)
+		asked[0].Conn.Close(errPlain)
 		for range requests {
 			require.ErrorIs(t, <-errs, remoting.ErrClosed)
 		}
 		require.ErrorIs(t, <-f.closed, errPlain)
-		x.Respond(&remoting.Reply{}) // an answer to nobody is dropped
+		for _, x := range asked {
+			x.Respond(&remoting.Reply{}) // an answer to nobody is dropped
+		}
 		answer, err := c.Invoke(context.Background(), addr, request(codeEcho, "again"))
 		require.NoError(t, err, "the client connects anew on demand")
 		require.Equal(t, "again", string(answer.Body))

@@ -91,7 +91,7 @@ func (b *outBatch) recycle() {
 
 // outbound is the write queue of a connection, and the right to write. At most one goroutine has that right (writing). It
 // is taken by whoever queues something and finds it free, unless somebody is known to flush soon: the reader at the end of
-// its batch (reading), or a Batch (owed). A plain TCP connection is written without blocking; what the socket does
+// its batch (reading), or whoever promised to (owed: a Batch, a handler). A plain TCP connection is written without blocking; what the socket does
 // not take is left to a goroutine that lives until the queue is empty.
 type outbound struct {
 	c         *Conn
@@ -122,8 +122,8 @@ func (o *outbound) open(c *Conn, nc net.Conn) {
 	o.ready = o.writeReady
 }
 
-// answer queues the answer to x.
-func (c *Conn) answer(x *Exchange, r *Reply, batch *Batch, owned bool) {
+// answer queues the answer to x. See Exchange.respond.
+func (c *Conn) answer(x *Exchange, r *Reply, later, owned bool) (owes bool) {
 	cmd := protocol.Command{
 		Code:          int32(r.Code),
 		Language:      protocol.Go,
@@ -139,28 +139,26 @@ func (c *Conn) answer(x *Exchange, r *Reply, batch *Batch, owned bool) {
 	if r.Header != nil {
 		cmd.Ext = append(protocol.AppendHeader(nil, r.Header), r.Ext...)
 	}
-	c.out.answer(&cmd, r, batch, owned)
+	return c.out.answer(&cmd, r, later, owned)
 }
 
-func (o *outbound) answer(cmd *protocol.Command, r *Reply, batch *Batch, owned bool) {
+func (o *outbound) answer(cmd *protocol.Command, r *Reply, later, owned bool) (owes bool) {
 	o.mu.Lock()
 	if o.closed != nil {
 		o.mu.Unlock()
 		if r.Done != nil {
 			r.Done()
 		}
-		return
+		return false
 	}
 	b := o.batch()
 	before := b.bytes
 	b.add(cmd, r, owned)
 	o.queued += b.bytes - before
 	tooMuch := o.queued > o.c.end.limits.WriteQueueBytesMax
-	if batch != nil && !o.owed && !o.writing && !o.reading {
-		o.owed = true
-		batch.conns = append(batch.conns, o.c)
-	}
-	mine := o.mayWrite(batch != nil)
+	mine := o.mayWrite(later)
+	owes = later && !o.owed && !o.writing && !o.reading
+	o.owed = o.owed || owes
 	o.mu.Unlock()
 	switch {
 	case tooMuch:
@@ -171,6 +169,7 @@ func (o *outbound) answer(cmd *protocol.Command, r *Reply, batch *Batch, owned b
 	case mine:
 		o.write()
 	}
+	return owes
 }
 
 // batch returns the batch to add to. Under mu.
