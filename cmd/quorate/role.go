@@ -107,20 +107,24 @@ func untilSignal(ctx context.Context, stderr func(string)) (context.Context, con
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	stopped := make(chan struct{})
 	go func() {
 		select {
 		case s := <-signals:
 			cancel(fmt.Errorf("%s", s))
-		case <-ctx.Done():
+		case <-stopped:
 			return
 		}
-		if s, again := <-signals; again {
+		select {
+		case s := <-signals:
 			stderr(fmt.Sprintf("%s again: leaving at once, the next start will recover", s))
 			os.Exit(exitFailed)
+		case <-stopped:
 		}
 	}()
 	return ctx, func() {
 		signal.Stop(signals)
+		close(stopped)
 		cancel(context.Canceled)
 	}
 }
