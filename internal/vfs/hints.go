@@ -1,5 +1,7 @@
 package vfs
 
+import "errors"
+
 // dataSeeker is a File that knows its holes.
 type dataSeeker interface {
 	nextData(at int64) (int64, error)
@@ -25,4 +27,20 @@ func StartWriteback(f File, at, n int64) {
 	if s, ok := f.(writebackStarter); ok {
 		s.startWriteback(at, n)
 	}
+}
+
+// allocator is a File that can take space without writing to it.
+type allocator interface {
+	allocate(at, n int64) error
+}
+
+// Allocate takes the space of n bytes from at on, which read as zeros, or as what they were, so that a write there does not
+// meet a full disk. It writes zeros where the file system cannot do without; write says how, in pieces.
+func Allocate(f File, at, n int64, write func(at, n int64) error) error {
+	if a, ok := f.(allocator); ok {
+		if err := a.allocate(at, n); !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
+	}
+	return write(at, n)
 }

@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"errors"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,4 +27,13 @@ func (o osFile) startWriteback(at, n int64) {
 	_ = control(o.f, func(fd int) error { // a hint
 		return unix.SyncFileRange(fd, at, n, unix.SYNC_FILE_RANGE_WRITE)
 	})
+}
+
+func (o osFile) allocate(at, n int64) error {
+	for {
+		err := control(o.f, func(fd int) error { return unix.Fallocate(fd, 0, at, n) })
+		if !errors.Is(err, unix.EINTR) {
+			return os.NewSyscallError("fallocate", err)
+		}
+	}
 }

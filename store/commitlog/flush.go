@@ -12,7 +12,7 @@ import (
 // the meantime is the next group. There is no timer.
 func (l *Log) runWriter(ctx context.Context) {
 	pending := func() bool { return l.WriteFailed() == nil && l.written.Load() < l.appended.Load() }
-	for l.writer.park(ctx, pending) {
+	for ctx.Err() == nil && l.writer.park(ctx, pending) {
 		for pending() && ctx.Err() == nil {
 			l.ioMu.Lock()
 			l.writePending()
@@ -198,7 +198,12 @@ func (l *Log) prepareStep() (done bool, err error) {
 		}
 	}
 	to := min(at-at%segment.ZeroStep+segment.ZeroStep, s.End())
-	if err := s.Zero(at, to); err != nil {
+	if l.zeroFill {
+		err = s.Zero(at, to)
+	} else {
+		err = s.Reserve(at, to)
+	}
+	if err != nil {
 		return false, err
 	}
 	l.zeroed.Store(to)

@@ -132,6 +132,21 @@ func (s *Segment) Zero(from, to int64) error {
 	return nil
 }
 
+// Reserve takes the space of [from, to), which must not have been written before, without writing it where the file system
+// can do that. It reads as zeros. Blocks reserved so cost a sync more than zero-filled ones: the first sync behind a write
+// must commit that they are in use.
+func (s *Segment) Reserve(from, to int64) error {
+	s.inUse.RLock()
+	defer s.inUse.RUnlock()
+	if s.removed || from < s.begin || to > s.end {
+		return fmt.Errorf("reserve %d to %d in %s: %w", from, to, s.name, ErrNotFound)
+	}
+	return vfs.Allocate(s.file, from-s.begin, to-from, func(at, n int64) error {
+		_, err := s.file.WriteAt(zeros[:n], at)
+		return err
+	})
+}
+
 // NextData returns the first offset at or behind offset that may hold something else than zeros, End when there is none.
 func (s *Segment) NextData(offset int64) (int64, error) {
 	s.inUse.RLock()
