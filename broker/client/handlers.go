@@ -71,7 +71,7 @@ func (h *Handlers) consumerList(_ context.Context, call remoting.Call[protocol.G
 	}
 	// A client that reconnected before its old connection was found dead is one client: twice in the list, it would
 	// shift the shares of all others.
-	return jsonReply(consumerListBody{IDs: slices.Compact(ids)})
+	return jsonReply(protocol.GetConsumerListByGroupResponseBody{ConsumerIDList: slices.Compact(ids)})
 }
 
 func (h *Handlers) consumerConnections(_ context.Context, call remoting.Call[protocol.GetConsumerConnectionListRequest]) (*remoting.Reply, error) {
@@ -80,12 +80,12 @@ func (h *Handlers) consumerConnections(_ context.Context, call remoting.Call[pro
 	if !ok {
 		return nil, protocol.Errorf(protocol.ConsumerNotOnline, "the consumer group[%s] not online", name)
 	}
-	b := consumerConnectionBody{
-		Connections: connections(members), FromWhere: g.FromWhere, ConsumeType: g.ConsumeType, MessageModel: g.MessageModel,
-		Subscriptions: map[string]subscriptionBody{},
+	b := protocol.ConsumerConnection{
+		ConnectionSet: connections(members), ConsumeFromWhere: g.FromWhere, ConsumeType: g.ConsumeType, MessageModel: g.MessageModel,
+		SubscriptionTable: map[string]protocol.SubscriptionData{},
 	}
 	for _, s := range h.Registry.Subscriptions(name) {
-		b.Subscriptions[s.Topic] = bodyOf(s)
+		b.SubscriptionTable[s.Topic] = dataOf(s)
 	}
 	return jsonReply(b)
 }
@@ -95,23 +95,23 @@ func (h *Handlers) producerConnections(_ context.Context, call remoting.Call[pro
 	if len(members) == 0 {
 		return nil, protocol.Errorf(protocol.SystemError, "the producer group[%s] not exist", call.Header.ProducerGroup)
 	}
-	return jsonReply(producerConnectionBody{Connections: connections(members)})
+	return jsonReply(protocol.ProducerConnection{ConnectionSet: connections(members)})
 }
 
-func connections(members []Member) []connectionBody {
-	out := make([]connectionBody, 0, len(members))
+func connections(members []Member) []protocol.Connection {
+	out := make([]protocol.Connection, 0, len(members))
 	for _, m := range members {
-		out = append(out, connectionBody{Addr: m.Conn.RemoteAddr().String(), ClientID: m.ClientID, Language: m.Language, Version: m.Version})
+		out = append(out, protocol.Connection{ClientAddr: m.Conn.RemoteAddr().String(), ClientID: m.ClientID, Language: m.Language, Version: m.Version})
 	}
 	return out
 }
 
 func (h *Handlers) allProducers(context.Context, remoting.Call[protocol.GetAllProducerInfoRequest]) (*remoting.Reply, error) {
-	b := producerTableBody{Groups: map[string][]producerInfoBody{}}
+	b := protocol.ProducerTableInfo{Data: map[string][]protocol.ProducerInfo{}}
 	for _, g := range h.Registry.ProducerGroups() {
 		for _, m := range h.Registry.Producers(g) {
-			b.Groups[g] = append(b.Groups[g], producerInfoBody{
-				ClientID: m.ClientID, Remote: m.Conn.RemoteAddr().String(), Language: m.Language, Version: m.Version, LastUpdate: m.LastUpdate,
+			b.Data[g] = append(b.Data[g], protocol.ProducerInfo{
+				ClientID: m.ClientID, RemoteIP: m.Conn.RemoteAddr().String(), Language: m.Language, Version: m.Version, LastUpdateTimestamp: m.LastUpdate,
 			})
 		}
 	}
@@ -164,8 +164,9 @@ func (h *Handlers) consumerStatus(ctx context.Context, call remoting.Call[protoc
 	if !ok {
 		return nil, protocol.Errorf(protocol.SystemError, "no any consumer online in the consumer group: [%s]", req.Group)
 	}
-	all := consumerStatusBody{
-		Queues: fastjson.Map[queueBody, int64]{}, Consumers: map[string]fastjson.Map[queueBody, int64]{},
+	all := protocol.GetConsumerStatusBody{
+		MessageQueueTable: fastjson.Map[protocol.MessageQueue, int64]{},
+		ConsumerTable:     map[string]fastjson.Map[protocol.MessageQueue, int64]{},
 	}
 	for _, m := range members {
 		if req.ClientAddr != "" && req.ClientAddr != m.ClientID {
@@ -176,12 +177,12 @@ func (h *Handlers) consumerStatus(ctx context.Context, call remoting.Call[protoc
 			h.Registry.logger.Warn("consumer did not say its status", "group", req.Group, "client", m.ClientID, "error", err)
 			continue
 		}
-		all.Consumers[m.ClientID] = one.Queues
+		all.ConsumerTable[m.ClientID] = one.MessageQueueTable
 	}
 	return jsonReply(all)
 }
 
-func (h *Handlers) statusOf(ctx context.Context, m Member, req *protocol.GetConsumerStatusRequest) (one consumerStatusBody, err error) {
+func (h *Handlers) statusOf(ctx context.Context, m Member, req *protocol.GetConsumerStatusRequest) (one protocol.GetConsumerStatusBody, err error) {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	ask := &protocol.GetConsumerStatusFromClientRequest{GetConsumerStatusRequest: protocol.GetConsumerStatusRequest{Topic: req.Topic, Group: req.Group}}
@@ -198,20 +199,20 @@ func (h *Handlers) statusOf(ctx context.Context, m Member, req *protocol.GetCons
 func (h *Handlers) consumersOfTopic(_ context.Context, call remoting.Call[protocol.QueryTopicConsumeByWhoRequest]) (*remoting.Reply, error) {
 	groups := append(h.Registry.GroupsOfTopic(call.Header.Topic), h.Progress.Groups(call.Header.Topic)...)
 	slices.Sort(groups)
-	return jsonReply(groupListBody{Groups: append([]string{}, slices.Compact(groups)...)})
+	return jsonReply(protocol.GroupList{GroupList: append([]string{}, slices.Compact(groups)...)})
 }
 
 func (h *Handlers) topicsOfGroup(_ context.Context, call remoting.Call[protocol.QueryTopicsByConsumerRequest]) (*remoting.Reply, error) {
 	topics := slices.Clone(h.Progress.Topics(call.Header.Group))
 	slices.Sort(topics)
-	return jsonReply(topicListBody{Topics: append([]string{}, topics...)})
+	return jsonReply(protocol.TopicList{TopicList: append([]string{}, topics...)})
 }
 
 func (h *Handlers) subscriptionOfGroup(_ context.Context, call remoting.Call[protocol.QuerySubscriptionByConsumerRequest]) (*remoting.Reply, error) {
-	b := subscriptionAnswerBody{Group: call.Header.Group, Topic: call.Header.Topic}
+	b := protocol.QuerySubscriptionResponseBody{Group: call.Header.Group, Topic: call.Header.Topic}
 	if s := h.Registry.Subscription([]byte(call.Header.Group), []byte(call.Header.Topic)); s != nil {
-		body := bodyOf(s)
-		b.Subscription = &body
+		data := dataOf(s)
+		b.SubscriptionData = &data
 	}
 	return jsonReply(b)
 }

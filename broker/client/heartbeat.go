@@ -26,7 +26,7 @@ const (
 const unitSubFlag = 2
 
 func (r *Registry) heartbeat(_ context.Context, call remoting.Call[protocol.HeartbeatRequest]) (*remoting.Reply, error) {
-	var b heartbeatBody
+	var b protocol.HeartbeatData
 	if err := fastjson.Unmarshal(call.Body, &b); err != nil {
 		return nil, protocol.Errorf(protocol.InvalidParameter, "heartbeat: %v", err)
 	}
@@ -34,7 +34,7 @@ func (r *Registry) heartbeat(_ context.Context, call remoting.Call[protocol.Hear
 		return nil, protocol.Errorf(protocol.InvalidParameter, "heartbeat: clientID is missing")
 	}
 	m := Member{
-		Conn: call.Conn, ClientID: b.ClientID, Language: call.Command.Language.String(), Version: call.Command.Version,
+		Conn: call.Conn, ClientID: b.ClientID, Language: call.Command.Language, Version: call.Command.Version,
 		LastUpdate: time.Now().UnixMilli(),
 	}
 	changed, err := r.beat(m, &b)
@@ -45,35 +45,40 @@ func (r *Registry) heartbeat(_ context.Context, call remoting.Call[protocol.Hear
 }
 
 // beat registers what a heartbeat says. subChanged asks the client for its full subscriptions with the next one.
-func (r *Registry) beat(m Member, b *heartbeatBody) (subChanged bool, err error) {
-	subChanged = b.Fingerprint == 0
-	for i := range b.Consumers {
-		c := &b.Consumers[i]
-		g := r.groups.Find(c.Group)
-		if g == nil || r.cfg.RejectPull && c.ConsumeType == Actively {
+func (r *Registry) beat(m Member, b *protocol.HeartbeatData) (subChanged bool, err error) {
+	fingerprint := int32(0)
+	if b.HeartbeatFingerprint != nil {
+		fingerprint = *b.HeartbeatFingerprint
+	}
+	light := fingerprint != 0 && b.WithoutSub != nil && *b.WithoutSub
+	subChanged = fingerprint == 0
+	for i := range b.ConsumerDataSet {
+		c := &b.ConsumerDataSet[i]
+		g := r.groups.Find(c.GroupName)
+		if g == nil || r.cfg.RejectPull && c.ConsumeType == protocol.ConsumeActively {
 			continue
 		}
 		if err := r.ensureRetryTopic(c, g); err != nil {
 			return false, err
 		}
-		again, n := r.addConsumer(m, c, b.Fingerprint, b.WithoutSub && b.Fingerprint != 0)
+		again, n := r.addConsumer(m, c, fingerprint, light)
 		subChanged = subChanged || again
 		r.send([]notice{n})
 	}
 	if r.cfg.RegisterProducers {
-		for _, p := range b.Producers {
-			r.addProducer(m, p.Group)
+		for _, p := range b.ProducerDataSet {
+			r.addProducer(m, p.GroupName)
 		}
 	}
 	return subChanged, nil
 }
 
-func (r *Registry) ensureRetryTopic(c *consumerBody, g *group.Config) error {
+func (r *Registry) ensureRetryTopic(c *protocol.ConsumerData, g *group.Config) error {
 	if g.RetryQueueNums <= 0 {
 		return nil
 	}
 	t := topic.Config{
-		Name: topic.Retry(c.Group), ReadQueues: g.RetryQueueNums, WriteQueues: g.RetryQueueNums, Perm: topic.PermRead | topic.PermWrite,
+		Name: topic.Retry(c.GroupName), ReadQueues: g.RetryQueueNums, WriteQueues: g.RetryQueueNums, Perm: topic.PermRead | topic.PermWrite,
 	}
 	if c.UnitMode {
 		t.SysFlag = unitSubFlag
@@ -106,18 +111,18 @@ func (r *Registry) present(c Conn) *presence {
 
 // addConsumer registers one group of a heartbeat. With light set the subscriptions known before stay, and a group that has
 // none is asked for them.
-func (r *Registry) addConsumer(m Member, c *consumerBody, fingerprint int32, light bool) (again bool, n notice) {
+func (r *Registry) addConsumer(m Member, c *protocol.ConsumerData, fingerprint int32, light bool) (again bool, n notice) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	g := r.consumers[c.Group]
+	g := r.consumers[c.GroupName]
 	if g == nil {
-		g = r.newGroup(c.Group)
+		g = r.newGroup(c.GroupName)
 	}
-	g.ConsumeType, g.MessageModel, g.FromWhere = c.ConsumeType, c.MessageModel, c.FromWhere
+	g.ConsumeType, g.MessageModel, g.FromWhere = c.ConsumeType, c.MessageModel, c.ConsumeFromWhere
 	if fingerprint != 0 {
-		last, known := r.prints[c.Group]
+		last, known := r.prints[c.GroupName]
 		again = known && last != fingerprint || light && len(*g.subs.Load()) == 0
-		r.prints[c.Group] = fingerprint
+		r.prints[c.GroupName] = fingerprint
 	}
 	id := m.Conn.ID()
 	old := g.members[id]
@@ -127,10 +132,10 @@ func (r *Registry) addConsumer(m Member, c *consumerBody, fingerprint int32, lig
 		next.subscribes = old.subscribes
 	}
 	g.members[id] = next
-	r.present(m.Conn).consumers[c.Group] = true
+	r.present(m.Conn).consumers[c.GroupName] = true
 	if !light {
-		changed = g.subscribe(c.Subscriptions) || changed
-		r.compare(g, next, digest(c.Subscriptions), old == nil)
+		changed = g.subscribe(c.SubscriptionDataSet) || changed
+		r.compare(g, next, digest(c.SubscriptionDataSet), old == nil)
 	}
 	if changed {
 		n = r.noticeTo(g)
@@ -151,19 +156,19 @@ func (r *Registry) newGroup(name string) *consumers {
 
 // subscribe takes over the topics of a heartbeat: a stored expression yields to a larger version only. It reports whether a
 // topic came or went.
-func (g *consumers) subscribe(list []subscriptionBody) (changed bool) {
+func (g *consumers) subscribe(list []protocol.SubscriptionData) (changed bool) {
 	have := *g.subs.Load()
 	next := make(map[string]*Subscription, len(list))
 	same := len(have) == len(list)
 	for i := range list {
 		old := have[list[i].Topic]
-		if old != nil && old.Version >= list[i].Version {
+		if old != nil && old.Version >= list[i].SubVersion {
 			next[old.Topic] = old
 			continue
 		}
 		same = false
 		changed = changed || old == nil
-		next[list[i].Topic] = list[i].subscription()
+		next[list[i].Topic] = subscriptionOf(&list[i])
 	}
 	for name := range have {
 		changed = changed || next[name] == nil
@@ -192,7 +197,7 @@ func (r *Registry) compare(g *consumers, m *consumer, subscribes string, joined 
 	}
 }
 
-func digest(list []subscriptionBody) string {
+func digest(list []protocol.SubscriptionData) string {
 	parts := make([]string, 0, len(list))
 	for i := range list {
 		tags := strings.Split(list[i].SubString, "||")
@@ -230,14 +235,14 @@ func (r *Registry) unregister(_ context.Context, call remoting.Call[protocol.Unr
 
 // checkConfig is CHECK_CLIENT_CONFIG. Only SQL92 expressions need a check, and this broker does not filter by them.
 func (r *Registry) checkConfig(_ context.Context, call remoting.Call[protocol.CheckClientConfigRequest]) (*remoting.Reply, error) {
-	var b clientConfigBody
+	var b protocol.CheckClientRequestBody
 	if err := fastjson.Unmarshal(call.Body, &b); err != nil {
 		return nil, protocol.Errorf(protocol.InvalidParameter, "client config: %v", err)
 	}
-	if b.Subscription == nil || b.Subscription.ExpressionType == "" || b.Subscription.ExpressionType == "TAG" {
+	if s := b.SubscriptionData; s == nil || s.ExpressionType == "" || s.ExpressionType == protocol.ExpressionTag {
 		return &remoting.Reply{}, nil
 	}
-	return nil, protocol.Errorf(protocol.SystemError, "the broker does not support consumer to filter message by %s", b.Subscription.ExpressionType)
+	return nil, protocol.Errorf(protocol.SystemError, "the broker does not support consumer to filter message by %s", b.SubscriptionData.ExpressionType)
 }
 
 func (r *Registry) lockQueues(_ context.Context, call remoting.Call[protocol.LockBatchMqRequest]) (*remoting.Reply, error) {
@@ -245,9 +250,9 @@ func (r *Registry) lockQueues(_ context.Context, call remoting.Call[protocol.Loc
 	if err != nil {
 		return nil, err
 	}
-	answer := lockedBody{Queues: []queueBody{}}
-	for _, q := range r.locks.take(b.Group, b.ClientID, queues, time.Now()) {
-		answer.Queues = append(answer.Queues, queueBody{Broker: q.Broker, ID: q.ID, Topic: q.Topic})
+	answer := protocol.LockBatchResponseBody{LockOKMQSet: []protocol.MessageQueue{}}
+	for _, q := range r.locks.take(b.ConsumerGroup, b.ClientID, queues, time.Now()) {
+		answer.LockOKMQSet = append(answer.LockOKMQSet, protocol.MessageQueue{BrokerName: q.Broker, QueueID: q.ID, Topic: q.Topic})
 	}
 	return jsonReply(answer)
 }
@@ -257,21 +262,21 @@ func (r *Registry) unlockQueues(_ context.Context, call remoting.Call[protocol.U
 	if err != nil {
 		return nil, err
 	}
-	r.locks.give(b.Group, b.ClientID, queues)
+	r.locks.give(b.ConsumerGroup, b.ClientID, queues)
 	return &remoting.Reply{}, nil
 }
 
 var errLockRequest = errors.New("consumerGroup and clientId must be given")
 
-func lockRequest(body []byte) (b lockBody, queues []Queue, err error) {
-	if err = fastjson.Unmarshal(body, &b); err == nil && (b.Group == "" || b.ClientID == "") {
+func lockRequest(body []byte) (b protocol.LockBatchRequestBody, queues []Queue, err error) {
+	if err = fastjson.Unmarshal(body, &b); err == nil && (b.ConsumerGroup == "" || b.ClientID == "") {
 		err = errLockRequest
 	}
 	if err != nil {
 		return b, nil, protocol.Errorf(protocol.InvalidParameter, "lock request: %v", err)
 	}
-	for _, q := range b.Queues {
-		queues = append(queues, Queue{Topic: q.Topic, Broker: q.Broker, ID: q.ID})
+	for _, q := range b.MQSet {
+		queues = append(queues, Queue{Topic: q.Topic, Broker: q.BrokerName, ID: q.QueueID})
 	}
 	return b, queues, nil
 }

@@ -51,16 +51,10 @@ type ConsumerGroup struct {
 type Member struct {
 	Conn       Conn
 	ClientID   string
-	Language   string
+	Language   protocol.Language
 	Version    int32
 	LastUpdate int64 // ms
 }
-
-// Consumer types and models of heartbeats (RocketMQ ConsumeType, MessageModel).
-const (
-	Actively     = "CONSUME_ACTIVELY"
-	Broadcasting = "BROADCASTING"
-)
 
 // Config of a registry.
 type Config struct {
@@ -362,7 +356,7 @@ type notice struct {
 
 // noticeTo is called under mu.
 func (r *Registry) noticeTo(g *consumers) notice {
-	if !r.cfg.NotifyChanges || g.MessageModel == Broadcasting {
+	if !r.cfg.NotifyChanges || g.MessageModel == protocol.Broadcasting {
 		return notice{}
 	}
 	if c := r.groups.Lookup([]byte(g.Name)); c != nil && !c.NotifyIDsChangedEnable {

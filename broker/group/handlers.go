@@ -133,12 +133,6 @@ func (h *Handlers) one(_ context.Context, call remoting.Call[protocol.GetSubscri
 	return reply(c, nil)
 }
 
-type forbiddenBody struct {
-	Group    string `json:"group"`
-	Readable bool   `json:"readable"`
-	Topic    string `json:"topic"`
-}
-
 // forbidden is UPDATE_AND_GET_GROUP_FORBIDDEN: without readable it only answers.
 func (h *Handlers) forbidden(_ context.Context, call remoting.Call[protocol.UpdateGroupForbiddenRequest]) (*remoting.Reply, error) {
 	r := call.Header
@@ -147,7 +141,8 @@ func (h *Handlers) forbidden(_ context.Context, call remoting.Call[protocol.Upda
 			return nil, err
 		}
 	}
-	return reply(forbiddenBody{Group: r.Group, Topic: r.Topic, Readable: !h.Table.ReadForbidden([]byte(r.Group), []byte(r.Topic))}, nil)
+	readable := !h.Table.ReadForbidden([]byte(r.Group), []byte(r.Topic))
+	return reply(protocol.GroupForbidden{Group: r.Group, Topic: r.Topic, Readable: &readable}, nil)
 }
 
 func reply(body, header any) (*remoting.Reply, error) {

@@ -11,31 +11,6 @@ import (
 	"github.com/quorate/quorate/remoting"
 )
 
-type queueBody struct {
-	Broker string `json:"brokerName"`
-	ID     int32  `json:"queueId"`
-	Topic  string `json:"topic"`
-}
-
-type wrapperBody struct {
-	Broker   int64 `json:"brokerOffset"`
-	Consumer int64 `json:"consumerOffset"`
-	LastTime int64 `json:"lastTimestamp"`
-	Pull     int64 `json:"pullOffset"`
-}
-
-type consumeStatsBody struct {
-	TPS     float64                              `json:"consumeTps"`
-	Offsets fastjson.Map[queueBody, wrapperBody] `json:"offsetTable"`
-}
-
-type brokerConsumeStatsBody struct {
-	Addr     string                          `json:"brokerAddr"`
-	Groups   []map[string][]consumeStatsBody `json:"consumeStatsList"`
-	Diff     int64                           `json:"totalDiff"`
-	Inflight int64                           `json:"totalInflightDiff"`
-}
-
 func splitKey(key string) (topicName, group string, ok bool) { return strings.Cut(key, "@") }
 
 // consumeStats is GET_CONSUME_STATS: how far a group is on the topics named, or on all it ever consumed.
@@ -50,7 +25,7 @@ func (h *Handlers) consumeStats(_ context.Context, call remoting.Call[protocol.G
 	default:
 		topics = h.Progress.Topics(r.ConsumerGroup)
 	}
-	b := consumeStatsBody{Offsets: fastjson.Map[queueBody, wrapperBody]{}}
+	b := protocol.ConsumeStats{OffsetTable: fastjson.Map[protocol.MessageQueue, protocol.OffsetWrapper]{}}
 	for _, name := range topics {
 		h.add(&b, r.ConsumerGroup, name)
 	}
@@ -59,21 +34,21 @@ func (h *Handlers) consumeStats(_ context.Context, call remoting.Call[protocol.G
 
 // add puts the figures of a group on one topic into b. A topic that is gone, or that an online group does not subscribe any
 // more, is left out.
-func (h *Handlers) add(b *consumeStatsBody, group, name string) {
+func (h *Handlers) add(b *protocol.ConsumeStats, group, name string) {
 	c := h.Topics.Get(name)
 	if c == nil || !h.consumes(group, name) {
 		return
 	}
 	for id := range c.ReadQueues {
 		_, end := h.Store.QueueBounds(name, id)
-		w := wrapperBody{Broker: max(end, 0), Consumer: max(h.Progress.Query(group, name, id), 0)}
-		w.Pull = max(w.Consumer, h.Progress.Pulled(group, name, id))
-		if w.Consumer > 0 {
-			w.LastTime = max(h.Store.StoreTime(name, id, w.Consumer-1), 0)
+		w := protocol.OffsetWrapper{BrokerOffset: max(end, 0), ConsumerOffset: max(h.Progress.Query(group, name, id), 0)}
+		w.PullOffset = max(w.ConsumerOffset, h.Progress.Pulled(group, name, id))
+		if w.ConsumerOffset > 0 {
+			w.LastTimestamp = max(h.Store.StoreTime(name, id, w.ConsumerOffset-1), 0)
 		}
-		b.Offsets[queueBody{h.Self.Broker, id, name}] = w
+		b.OffsetTable[protocol.MessageQueue{Topic: name, BrokerName: h.Self.Broker, QueueID: id}] = w
 	}
-	b.TPS += h.Meter.GetRate(group, name)
+	b.ConsumeTps += h.Meter.GetRate(group, name)
 }
 
 func (h *Handlers) consumes(group, name string) bool {
@@ -82,27 +57,27 @@ func (h *Handlers) consumes(group, name string) bool {
 
 // brokerConsumeStats is GET_BROKER_CONSUME_STATS: every group of this broker.
 func (h *Handlers) brokerConsumeStats(_ context.Context, call remoting.Call[protocol.GetConsumeStatsInBrokerRequest]) (*remoting.Reply, error) {
-	all := brokerConsumeStatsBody{Addr: h.Self.Addr, Groups: []map[string][]consumeStatsBody{}}
+	all := protocol.ConsumeStatsList{BrokerAddr: h.Self.Addr, ConsumeStatsList: []map[string][]protocol.ConsumeStats{}}
 	for _, g := range h.Groups.All() {
 		topics := slices.Clone(h.Progress.Topics(g.Name))
 		slices.Sort(topics)
-		list := []consumeStatsBody{}
+		list := []protocol.ConsumeStats{}
 		for _, name := range topics {
 			if c := h.Topics.Get(name); c == nil || call.Header.IsOrder && !ordered(c) {
 				continue
 			}
-			b := consumeStatsBody{Offsets: fastjson.Map[queueBody, wrapperBody]{}}
+			b := protocol.ConsumeStats{OffsetTable: fastjson.Map[protocol.MessageQueue, protocol.OffsetWrapper]{}}
 			h.add(&b, g.Name, name)
-			if len(b.Offsets) == 0 {
+			if len(b.OffsetTable) == 0 {
 				continue
 			}
-			for _, w := range b.Offsets {
-				all.Diff += w.Broker - w.Consumer
-				all.Inflight += w.Pull - w.Consumer
+			for _, w := range b.OffsetTable {
+				all.TotalDiff += w.BrokerOffset - w.ConsumerOffset
+				all.TotalInflightDiff += w.PullOffset - w.ConsumerOffset
 			}
 			list = append(list, b)
 		}
-		all.Groups = append(all.Groups, map[string][]consumeStatsBody{g.Name: list})
+		all.ConsumeStatsList = append(all.ConsumeStatsList, map[string][]protocol.ConsumeStats{g.Name: list})
 	}
 	return jsonReply(all)
 }

@@ -118,18 +118,6 @@ func (h *Handlers) cleanLog(context.Context, remoting.Call[protocol.DeleteExpire
 	return &remoting.Reply{}, h.Store.DeleteExpired()
 }
 
-type spanBody struct {
-	Sum     int64   `json:"sum"`
-	TPS     float64 `json:"tps"`
-	Average float64 `json:"avgpt"`
-}
-
-type statisticsBody struct {
-	Day    spanBody `json:"statsDay"`
-	Hour   spanBody `json:"statsHour"`
-	Minute spanBody `json:"statsMinute"`
-}
-
 // statistics is VIEW_BROKER_STATS_DATA.
 func (h *Handlers) statistics(_ context.Context, call remoting.Call[protocol.ViewBrokerStatsDataRequest]) (*remoting.Reply, error) {
 	r := call.Header
@@ -139,8 +127,10 @@ func (h *Handlers) statistics(_ context.Context, call remoting.Call[protocol.Vie
 		return nil, protocol.Errorf(protocol.SystemError, "the stats <%s> <%s> not exist", r.StatsName, r.StatsKey)
 	}
 	minute, hour, day := h.Meter.Spans(item)
-	span := func(f meter.Figures) spanBody { return spanBody{f.Sum, f.TPS, f.Average} }
-	return jsonReply(statisticsBody{Day: span(day), Hour: span(hour), Minute: span(minute)})
+	span := func(f meter.Figures) protocol.BrokerStatsItem {
+		return protocol.BrokerStatsItem{Sum: f.Sum, Tps: f.TPS, Avgpt: f.Average}
+	}
+	return jsonReply(protocol.BrokerStatsData{StatsDay: span(day), StatsHour: span(hour), StatsMinute: span(minute)})
 }
 
 func jsonReply(body any) (*remoting.Reply, error) {

@@ -12,10 +12,6 @@ import (
 	"github.com/quorate/quorate/remoting"
 )
 
-type tableBody struct {
-	Table map[string]string `json:"table"`
-}
-
 // runtimeInfo is GET_BROKER_RUNTIME_INFO. Keys and forms are those that mqadmin and dashboards read.
 func (h *Handlers) runtimeInfo(context.Context, remoting.Call[protocol.GetBrokerRuntimeInfoRequest]) (*remoting.Reply, error) {
 	t := map[string]string{}
@@ -26,7 +22,7 @@ func (h *Handlers) runtimeInfo(context.Context, remoting.Call[protocol.GetBroker
 		next, end := h.Schedule.Progress(level)
 		t["scheduleMessageOffset_"+strconv.Itoa(level)] = fmt.Sprintf("%d,%d", next, end)
 	}
-	return jsonReply(tableBody{t})
+	return jsonReply(protocol.KVTable{Table: t})
 }
 
 func whole(n int64) string { return strconv.FormatInt(n, 10) }

@@ -262,9 +262,7 @@ func (r *Registrar) register(ctx context.Context, t *target, version protocol.Da
 	if len(answer.Body) == 0 {
 		return nil
 	}
-	var kv struct {
-		Table map[string]string `json:"table"`
-	}
+	var kv protocol.KVTable
 	if err := fastjson.Unmarshal(answer.Body, &kv); err != nil {
 		return fmt.Errorf("register: order topics: %w", err)
 	}

@@ -244,49 +244,28 @@ func (h *Handlers) one(_ context.Context, call remoting.Call[protocol.GetTopicCo
 	return reply(c, nil)
 }
 
-type queueBody struct {
-	Broker string `json:"brokerName"`
-	ID     int32  `json:"queueId"`
-	Topic  string `json:"topic"`
-}
-
-type boundsBody struct {
-	LastUpdate int64 `json:"lastUpdateTimestamp"`
-	Max        int64 `json:"maxOffset"`
-	Min        int64 `json:"minOffset"`
-}
-
-type statsBody struct {
-	Offsets fastjson.Map[queueBody, boundsBody] `json:"offsetTable"`
-	TPS     float64                             `json:"topicPutTps"`
-}
-
 func (h *Handlers) stats(_ context.Context, call remoting.Call[protocol.GetTopicStatsInfoRequest]) (*remoting.Reply, error) {
 	name := call.Header.Topic
 	c := h.Table.Get(name)
 	if c == nil {
 		return nil, protocol.Errorf(protocol.TopicNotExist, "topic[%s] not exist", name)
 	}
-	b := statsBody{Offsets: fastjson.Map[queueBody, boundsBody]{}, TPS: h.Meter.PutRate(name)}
+	b := protocol.TopicStatsTable{OffsetTable: fastjson.Map[protocol.MessageQueue, protocol.TopicOffset]{}, TopicPutTps: h.Meter.PutRate(name)}
 	for q := range max(c.ReadQueues, c.WriteQueues) {
 		low, high := h.Queues.QueueBounds(name, q)
-		bounds := boundsBody{Max: max(high, 0), Min: max(low, 0)}
+		bounds := protocol.TopicOffset{MaxOffset: max(high, 0), MinOffset: max(low, 0)}
 		if high > 0 {
-			bounds.LastUpdate = max(h.Queues.StoreTime(name, q, high-1), 0)
+			bounds.LastUpdateTimestamp = max(h.Queues.StoreTime(name, q, high-1), 0)
 		}
-		b.Offsets[queueBody{h.BrokerName, q, name}] = bounds
+		b.OffsetTable[protocol.MessageQueue{Topic: name, BrokerName: h.BrokerName, QueueID: q}] = bounds
 	}
 	return reply(b, nil)
-}
-
-type nameListBody struct {
-	Topics []string `json:"topicList"`
 }
 
 func (h *Handlers) system(context.Context, remoting.Call[protocol.GetSystemTopicListFromBrokerRequest]) (*remoting.Reply, error) {
 	names := h.Table.SystemNames()
 	slices.Sort(names)
-	return reply(nameListBody{names}, nil)
+	return reply(protocol.TopicList{TopicList: names}, nil)
 }
 
 // cleanUnused is CLEAN_UNUSED_TOPIC: queues of topics that the table does not have go.
