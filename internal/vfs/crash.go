@@ -13,8 +13,9 @@ import (
 
 // Crashable is an in-memory FS that remembers every change, so that a test can ask for the states a power cut may leave.
 // A change of content is durable once a later Sync of that file is recorded, a change of a name once a later SyncDir of
-// its directory is; SyncAll covers both. Anything else may or may not have reached the disk: writes one by one, names in
-// their order within a directory. Safe for concurrent use.
+// its directory is; SyncAll covers both. Anything else may or may not have reached the disk: writes page by page, and a
+// page whole or in sectors, names in their order within a directory. A Sync that failed has dropped what was to be written,
+// as Linux does: a later one no longer covers it. Safe for concurrent use.
 type Crashable struct {
 	mu     sync.Mutex
 	inodes map[string]*inode // by clean path
@@ -44,6 +45,13 @@ const (
 	opSync
 	opSyncDir
 	opSyncAll
+	opSyncFailed
+)
+
+// Units in which a disk and the page cache lose a write.
+const (
+	pageSize   = 4096
+	sectorSize = 512
 )
 
 type op struct {
@@ -97,14 +105,20 @@ func (c *Crashable) Crash(at int, keep func() bool) *Crashable {
 	lost := map[string]bool{} // directories that lost a change of a name
 	for i, o := range ops {
 		switch o.kind {
-		case opSync, opSyncDir, opSyncAll:
+		case opSync, opSyncDir, opSyncAll, opSyncFailed:
 			continue
-		case opWrite, opTruncate:
-			n := nodes[o.node]
-			if n == nil || !(durable[i] || keep()) {
-				continue
+		case opWrite:
+			switch n := nodes[o.node]; {
+			case n == nil:
+			case durable[i]:
+				n.apply(o)
+			default:
+				n.applyPart(o, keep)
 			}
-			n.apply(o)
+		case opTruncate:
+			if n := nodes[o.node]; n != nil && (durable[i] || keep()) {
+				n.apply(o)
+			}
 		default:
 			dir := path.Dir(o.name)
 			if !durable[i] && (lost[dir] || !keep()) {
@@ -149,17 +163,20 @@ func (c *Crashable) rebase() {
 func durableOps(ops []op) []bool {
 	durable := make([]bool, len(ops))
 	all := false
-	files, dirs := map[*inode]bool{}, map[string]bool{}
+	files, failed, dirs := map[*inode]bool{}, map[*inode]bool{}, map[string]bool{}
 	for i := len(ops) - 1; i >= 0; i-- {
 		switch o := ops[i]; o.kind {
 		case opSyncAll:
 			all = true
+			clear(failed)
 		case opSync:
-			files[o.node] = true
+			files[o.node], failed[o.node] = true, false
+		case opSyncFailed:
+			files[o.node], failed[o.node] = false, true
 		case opSyncDir:
 			dirs[o.name] = true
 		case opWrite, opTruncate:
-			durable[i] = all || files[o.node]
+			durable[i] = (all || files[o.node]) && !failed[o.node]
 		case opRename:
 			durable[i] = all || dirs[path.Dir(o.name)] || dirs[path.Dir(o.newName)]
 		default:
@@ -223,6 +240,33 @@ func (n *inode) apply(o op) {
 		n.resize(end)
 	}
 	copy(n.data[o.at:], o.data)
+}
+
+// applyPart writes the pages, or single sectors of a page, that keep wants.
+func (n *inode) applyPart(o op, keep func() bool) {
+	pieces(o, pageSize, func(page op) {
+		if !keep() {
+			return
+		}
+		if len(page.data) <= sectorSize || keep() {
+			n.apply(page)
+			return
+		}
+		pieces(page, sectorSize, func(sector op) {
+			if keep() {
+				n.apply(sector)
+			}
+		})
+	})
+}
+
+// pieces splits a write at the multiples of unit.
+func pieces(o op, unit int64, each func(op)) {
+	for len(o.data) > 0 {
+		size := min(int64(len(o.data)), unit-o.at%unit)
+		each(op{kind: opWrite, node: o.node, at: o.at, data: o.data[:size]})
+		o.at, o.data = o.at+size, o.data[size:]
+	}
 }
 
 func (n *inode) resize(size int64) {
@@ -468,6 +512,7 @@ func (f *memFile) Sync() error {
 	f.c.mu.Lock()
 	defer f.c.mu.Unlock()
 	if err := f.c.check("sync", f.name); err != nil {
+		f.c.ops = append(f.c.ops, op{kind: opSyncFailed, node: f.n, name: f.name})
 		return err
 	}
 	f.c.ops = append(f.c.ops, op{kind: opSync, node: f.n, name: f.name})

@@ -142,7 +142,7 @@ func (l *Log) runPreparer(ctx context.Context) {
 		err := l.prepare(ctx)
 		switch {
 		case err == nil:
-			at := l.zeroed.Load() - l.cfg.ZeroAhead + segment.ZeroStep
+			at := l.zeroed.Load() - l.cfg.ZeroAhead + l.cfg.step()
 			l.prepareAt.Store(at)
 			l.preparer.park(ctx, func() bool { return l.appended.Load() >= at })
 			l.prepareAt.Store(maxOffset)

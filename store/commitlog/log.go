@@ -96,6 +96,9 @@ func (c Config) unitMax() int64 {
 	return min(int64(c.MaxMessageSize)+recordOverheadMax, c.FileSize)
 }
 
+// step is how much is prepared at once.
+func (c Config) step() int64 { return min(segment.ZeroStep, c.FileSize) }
+
 // Log is safe for concurrent use, except that Recover, StartAt and TruncateTo say more.
 //
 // Locks, in the order in which they may be taken together: ioMu, syncMu, prepareMu, mu.
@@ -153,7 +156,7 @@ func Open(cfg Config, fsys vfs.FS, logger *slog.Logger) (*Log, error) {
 		err := fmt.Errorf("%w: first file %s is no multiple of mappedFileSizeCommitLog=%d", ErrCorrupt, segment.Name(begin), cfg.FileSize)
 		return nil, errors.Join(err, files.Close())
 	}
-	cfg.ZeroAhead = max(cfg.ZeroAhead, 2*cfg.unitMax()+segment.ZeroStep)
+	cfg.ZeroAhead = max(cfg.ZeroAhead, 2*cfg.unitMax()+cfg.step())
 	l := &Log{cfg: cfg, logger: logger, fsys: fsys, files: files, tail: newTail(cfg.TailBytes, 2*cfg.unitMax())}
 	l.zeroFill = cfg.SyncFlush
 	l.room = sync.NewCond(&l.mu)

@@ -87,11 +87,33 @@ func (l *Log) Recover(r Recovery, each func(offset int64, record *message.Record
 	if err := l.cut(found.End); err != nil {
 		return found, fmt.Errorf("cut commit log at %d: %w", found.End, err)
 	}
-	if err := l.syncFrom(r.Durable, found.End); err != nil {
+	if err := l.rewrite(max(from, r.Durable), found.End); err != nil {
 		return found, fmt.Errorf("sync recovered commit log: %w", err)
 	}
 	l.continueAt(found.End)
 	return found, nil
+}
+
+// rewrite makes [from, to) durable. It writes the bytes again first: after a sync that failed, the system may show bytes
+// that it has given up to write, and a sync alone would call them durable.
+func (l *Log) rewrite(from, to int64) error {
+	v := NewView(lookWindow)
+	defer v.Release()
+	for at := from; at < to; {
+		s := l.files.Find(at)
+		if s == nil {
+			return fmt.Errorf("%w: %d", ErrNotFound, at)
+		}
+		b := v.Bytes[:min(int64(len(v.Bytes)), to-at, s.End()-at)]
+		if _, err := s.ReadAt(b, at); err != nil {
+			return err
+		}
+		if err := s.WriteAt(b, at); err != nil {
+			return err
+		}
+		at += int64(len(b))
+	}
+	return l.syncFrom(from, to)
 }
 
 // judge decides what the first bad record, at offset at, means. A reason "" is a clean end: only zeros follow.
