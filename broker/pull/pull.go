@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/quorate/quorate/broker/client"
 	"github.com/quorate/quorate/broker/group"
 	"github.com/quorate/quorate/broker/topic"
 	"github.com/quorate/quorate/protocol"
@@ -145,7 +144,7 @@ func (o *op) subscription() error {
 		return refuse(protocol.SubscriptionNotExist, 0, "consumer group %q is not online", v.ConsumerGroup)
 	}
 	if !o.group.ConsumeBroadcastEnable {
-		if g, _, ok := h.deps.Clients.Consumers(o.group.Name); ok && g.MessageModel == client.Broadcasting {
+		if g, _, ok := h.deps.Clients.Consumers(o.group.Name); ok && g.MessageModel == protocol.Broadcasting {
 			return refuse(protocol.NoPermission, forbiddenBroadcast, "consumer group %q may not consume by broadcast", v.ConsumerGroup)
 		}
 	}
