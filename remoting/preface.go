@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -151,7 +150,7 @@ func (c *Conn) proxyV2() (source netip.AddrPort, size int, err error) {
 	if err != nil || string(b[:len(proxyV2Signature)]) != proxyV2Signature {
 		return source, 0, err
 	}
-	size = proxyV2HeadBytes + int(binary.BigEndian.Uint16(b[14:]))
+	size = proxyV2HeadBytes + (int(b[14])<<8 | int(b[15]))
 	if b[12]>>4 != 2 || size > proxyV2BytesMax {
 		return source, 0, fmt.Errorf("%w of version %d with %d bytes", errProxyHeader, b[12]>>4, size)
 	}
@@ -164,10 +163,10 @@ func (c *Conn) proxyV2() (source netip.AddrPort, size int, err error) {
 	case b[12]&15 == local:
 	case b[13] == tcp4 && len(addresses) >= 12:
 		addr, _ := netip.AddrFromSlice(addresses[:4])
-		source = netip.AddrPortFrom(addr, binary.BigEndian.Uint16(addresses[8:]))
+		source = netip.AddrPortFrom(addr, uint16(addresses[8])<<8|uint16(addresses[9]))
 	case b[13] == tcp6 && len(addresses) >= 36:
 		addr, _ := netip.AddrFromSlice(addresses[:16])
-		source = netip.AddrPortFrom(addr.Unmap(), binary.BigEndian.Uint16(addresses[32:]))
+		source = netip.AddrPortFrom(addr.Unmap(), uint16(addresses[32])<<8|uint16(addresses[33]))
 	}
 	return source, size, nil
 }
