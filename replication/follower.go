@@ -200,7 +200,11 @@ func (s *following) run(ctx context.Context) error {
 		<-gctx.Done()
 		return errors.Join(context.Cause(gctx), s.conn.Close())
 	})
-	return g.Wait()
+	err := g.Wait()
+	if ctx.Err() != nil { // else the read that failed because of it might be named
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // read appends what the master pushes. Bytes enter the log only when header and body are complete.

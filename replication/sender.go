@@ -88,7 +88,11 @@ func (s *Sender) Run(ctx context.Context) error {
 		<-gctx.Done()
 		return errors.Join(context.Cause(gctx), s.conn.Close())
 	})
-	return g.Wait()
+	err := g.Wait()
+	if ctx.Err() != nil { // else the read that failed because of it might be named
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 func (s *Sender) kick() {

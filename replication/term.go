@@ -1,4 +1,5 @@
-// Package replication moves CommitLog bytes between brokers and tracks what replicas hold. A Term is one mastership.
+// Package replication moves CommitLog bytes between brokers and tracks what replicas hold. A Term is one mastership. The
+// rules are those of ha/group; this package is their shell: locks, timers, goroutines and connections.
 package replication
 
 import (
@@ -7,20 +8,28 @@ import (
 	"fmt"
 	"math"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate/ha"
+	"github.com/quorate/quorate/ha/group"
 	"github.com/quorate/quorate/internal/watermark"
 )
 
 // Errors of a Term. Match with errors.Is.
 var (
-	ErrFenced         = errors.New("replication: fenced")          // the mastership of this write is over, or its lease ran out
-	ErrLeaseExpired   = errors.New("replication: lease expired")   // wrapped beside ErrFenced
-	ErrFlushTimeout   = errors.New("replication: flush timeout")   // the local fsync did not come in time
-	ErrReplicaTimeout = errors.New("replication: replica timeout") // the flush did, the replicas did not
-	ErrWaitsFull      = errors.New("replication: too many writes wait for acknowledgement")
+	ErrFenced         = group.ErrFenced
+	ErrLeaseExpired   = group.ErrLeaseExpired
+	ErrFlushTimeout   = group.ErrFlushTimeout
+	ErrReplicaTimeout = group.ErrReplicaTimeout
+	ErrWaitsFull      = group.ErrWaitsFull
+)
+
+// What a wait is made of and how it ends: see package ha/group.
+type (
+	Pass    = group.Pass
+	Wait    = group.Wait
+	Outcome = group.Outcome
+	Proved  = group.Proved
 )
 
 // Log is what a Term needs of the store: the watermarks it follows, the one it drives, and a way to hurry the flusher.
@@ -48,62 +57,35 @@ type Config struct {
 	WaitsMax int                  // writes that may wait at once; 0: 65536
 }
 
-const waitsMaxDefault = 64 << 10
-
 // Term is everything that exists only while this broker is master under one epoch: lease, sync-state set, progress, and
 // those who wait for an acknowledgement. Ending it answers every waiter. Safe for concurrent use.
 type Term struct {
-	cfg Config
-	log Log
-
-	deadline atomic.Int64  // of the lease, on cfg.Clock; MaxInt64 without a lease
-	fence    atomic.Uint64 // grows whenever what was admitted before may no longer be acknowledged
-	over     atomic.Bool   // End was called
-	waits    atomic.Int64
-
+	cfg    Config
+	log    Log
 	cancel []func()
 
-	mu       sync.Mutex
-	ended    error
-	set      ha.SyncStateSet // committed set, united with the pending one
-	quorum   ha.QuorumPolicy
-	durable  []ha.ReplicaAck // one per replica, what its fsync covers
-	received []ha.ReplicaAck // one per replica, what it holds
-	scratch  []int64
-	classes  []*class
-	free     *waiter
-	freeLen  int
-	timer    *time.Timer
-	armed    time.Time // when timer fires; zero: not armed
+	mu    sync.Mutex
+	core  *group.Master
+	timer *time.Timer
+	armed time.Time // when timer fires; zero: not armed
 }
 
 // NewTerm starts a mastership over log. It follows the log's watermarks until End.
 func NewTerm(cfg Config, log Log) (*Term, error) {
-	if _, err := ha.NewAuthority(int64(cfg.Authority.BrokerID), int32(cfg.Authority.Epoch)); err != nil {
-		return nil, fmt.Errorf("new term: %w", err)
-	}
-	if cfg.Set.Size() == 0 {
-		set, err := ha.NewSyncStateSet(cfg.Authority.BrokerID)
-		if err != nil {
-			return nil, fmt.Errorf("new term: %w", err)
-		}
-		cfg.Set = set
-	}
-	if !cfg.Set.Has(cfg.Authority.BrokerID) {
-		return nil, fmt.Errorf("new term: %w: broker %d", ha.ErrLeaderMissing, cfg.Authority.BrokerID)
-	}
 	if cfg.Lease && cfg.Clock == nil {
 		return nil, errors.New("new term: a lease needs a clock")
 	}
-	if cfg.WaitsMax <= 0 {
-		cfg.WaitsMax = waitsMaxDefault
+	if cfg.Clock == nil {
+		cfg.Clock = func() time.Duration { return 0 } // nothing looks at it without a lease
 	}
-	t := &Term{cfg: cfg, log: log, set: cfg.Set, quorum: cfg.Quorum}
-	if cfg.Lease {
-		t.deadline.Store(math.MinInt64) // a lease begins expired
-	} else {
-		t.deadline.Store(math.MaxInt64)
+	core, err := group.NewMaster(group.MasterConfig{
+		Authority: cfg.Authority, Set: cfg.Set, SyncFlush: cfg.SyncFlush, Durable: cfg.Durable, Sync: cfg.Sync,
+		Quorum: cfg.Quorum, Lease: cfg.Lease, WaitsMax: cfg.WaitsMax,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("new term: %w", err)
 	}
+	t := &Term{cfg: cfg, log: log, core: core}
 	t.cancel = append(t.cancel, log.Durable().Subscribe(func(int64) { t.advance() }))
 	if !cfg.SyncFlush || cfg.Sync {
 		t.cancel = append(t.cancel, log.Appended().Subscribe(func(int64) { t.confirmAppended() }))
@@ -128,62 +110,45 @@ func (t *Term) Authority() ha.Authority { return t.cfg.Authority }
 // SyncFlush reports whether an ordinary write of this term waits for the local fsync.
 func (t *Term) SyncFlush() bool { return t.cfg.SyncFlush }
 
+// sync tells the core where the log stands. The caller holds mu.
+func (t *Term) sync() {
+	t.core.Progress(t.log.Appended().Load(), t.log.Durable().Load())
+	if t.cfg.Alive != nil {
+		t.core.Alive(t.cfg.Alive())
+	}
+}
+
 // Extend moves the lease to a later deadline on Config.Clock, counted by the caller from before it asked for the grant.
 // An expired lease fences what waited under it before the new deadline takes effect.
 func (t *Term) Extend(deadline time.Duration) {
-	if !t.cfg.Lease || t.over.Load() {
-		return
-	}
-	if t.expired() {
-		t.fenceWaiters(ErrLeaseExpired)
-	}
-	for {
-		held := t.deadline.Load()
-		if int64(deadline) <= held || t.deadline.CompareAndSwap(held, int64(deadline)) {
-			return
-		}
-	}
+	t.mu.Lock()
+	t.sync()
+	out := t.core.Extend(t.cfg.Clock(), deadline)
+	t.mu.Unlock()
+	t.answer(out)
 }
 
 // Fence withdraws the lease at once: nothing admitted before is acknowledged, whatever is granted later.
 func (t *Term) Fence(cause error) {
-	if t.cfg.Lease {
-		t.deadline.Store(math.MinInt64)
-	}
-	t.fenceWaiters(cause)
+	t.mu.Lock()
+	t.sync()
+	out := t.core.Fence(cause)
+	t.mu.Unlock()
+	t.answer(out)
 }
-
-func (t *Term) expired() bool {
-	deadline := t.deadline.Load()
-	return deadline != math.MaxInt64 && int64(t.cfg.Clock()) >= deadline
-}
-
-// Pass is the right to append that admission gave: it names the fence counter at that moment. A renewal of the lease
-// leaves it valid, an expiry does not (D8).
-type Pass struct{ fence uint64 }
 
 // Admit opens the door for one append, or says why not: ended, lease expired, log failed, too many waits.
 func (t *Term) Admit() (Pass, error) {
-	p := Pass{fence: t.fence.Load()}
-	if t.waits.Load() >= int64(t.cfg.WaitsMax) {
-		return p, ErrWaitsFull
-	}
-	return p, t.Valid(p)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.core.Admit(t.cfg.Clock())
 }
 
 // Valid fails unless what p admitted may still be appended and acknowledged. The store calls it under its append lock.
 func (t *Term) Valid(p Pass) error {
-	if t.over.Load() {
-		return t.endError()
-	}
-	if t.expired() {
-		t.fenceWaiters(ErrLeaseExpired)
-		return errors.Join(ErrFenced, ErrLeaseExpired)
-	}
-	if p.fence != t.fence.Load() {
-		return ErrFenced
-	}
-	return nil
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.core.Valid(t.cfg.Clock(), p)
 }
 
 // Writable fails, with the reason, unless this term may append now.
@@ -195,40 +160,33 @@ func (t *Term) Writable() error {
 	return err
 }
 
+// Need decides how many copies the next write needs, or refuses it before anything is appended. It does not allocate
+// where writes do not wait for replicas.
+func (t *Term) Need() (ha.Need, error) {
+	if !t.cfg.Sync {
+		return ha.Need{Copies: 1, InSync: 1}, nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sync()
+	return t.core.Need()
+}
+
 // End answers every waiter with cause (joined with ErrFenced); nothing is acknowledged by this term afterwards.
 func (t *Term) End(cause error) {
 	t.mu.Lock()
-	if t.ended != nil {
+	if t.core.Ended() != nil {
 		t.mu.Unlock()
 		return
 	}
-	t.ended = ErrFenced
-	if cause != nil {
-		t.ended = errors.Join(ErrFenced, cause)
-	}
-	t.over.Store(true)
-	t.fence.Add(1)
+	t.sync()
+	out := t.core.End(cause)
 	if t.timer != nil {
 		t.timer.Stop()
 	}
-	out := t.takeAll(t.ended)
 	t.mu.Unlock()
 	for _, cancel := range t.cancel {
 		cancel()
 	}
-	t.answer(out)
-}
-
-func (t *Term) endError() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.ended
-}
-
-func (t *Term) fenceWaiters(cause error) {
-	t.mu.Lock()
-	t.fence.Add(1)
-	out := t.takeAll(errors.Join(ErrFenced, cause))
-	t.mu.Unlock()
 	t.answer(out)
 }
