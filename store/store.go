@@ -1,193 +1,145 @@
 // Package store is the storage engine of a broker: it opens, recovers, appends, reads and cleans. Formats are RocketMQ's.
-// It decides nothing about acknowledgement: it moves the watermarks Appended, Durable, Confirmed and Dispatched.
+// It decides nothing about acknowledgement: it moves the watermarks Appended, Durable and Dispatched, and shows consumers
+// what Confirmed covers, which a rule from outside moves.
 package store
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/quorate/quorate/internal/vfs"
 	"github.com/quorate/quorate/internal/watermark"
-	"github.com/quorate/quorate/message"
+	"github.com/quorate/quorate/store/checkpoint"
+	"github.com/quorate/quorate/store/commitlog"
+	"github.com/quorate/quorate/store/consumequeue"
+	"github.com/quorate/quorate/store/index"
 )
 
 // Errors of appends and reads. Match with errors.Is.
 var (
 	ErrMessageIllegal    = errors.New("store: message illegal")     // topic, body or properties exceed the format or a limit
 	ErrPropertiesTooLong = errors.New("store: properties too long") //
-	ErrNotWritable       = errors.New("store: not writable")        // write-failed latch, disk full, shutting down: the wrapped text says which
-	ErrDiskFull          = errors.New("store: disk full")           // wraps ErrNotWritable's case for admission
+	ErrNotWritable       = errors.New("store: not writable")        // write-failed latch, disk full, busy, shutting down: the wrapped text says which
+	ErrDiskFull          = errors.New("store: disk full")           // beside ErrNotWritable
+	ErrBusy              = errors.New("store: busy")                // beside ErrNotWritable: no room within a second
 	ErrQueueNotFound     = errors.New("store: queue not found")     //
-	ErrRecordNotFound    = errors.New("store: record not found")    // no record starts at that offset
+	ErrRecordNotFound    = errors.New("store: record not found")    // no confirmed record starts at that offset
 	ErrStoreLocked       = errors.New("store: locked by another process")
 	ErrCorrupt           = errors.New("store: corrupt") // corruption in the middle, never cut
 )
 
-// Config of a store; leaf fields carry RocketMQ's key.
-type Config struct {
-	RootDir              string `conf:"storePathRootDir"`
-	CommitLogFileSize    int64  `conf:"mappedFileSizeCommitLog"`
-	ConsumeQueueFileSize int64  `conf:"mappedFileSizeConsumeQueue"`
-	SyncFlush            bool   // flushDiskType=SYNC_FLUSH
-	// the owner adds the other keys of PROTOCOL §10.2
-	Now func() time.Time
-}
-
-// Appended is where an append landed. For a batch: the first record's offsets and Count records.
-type Appended struct {
-	Begin, End     int64 // physical offsets, end exclusive
-	QueueOffset    int64
-	StoreTimestamp int64
-	Count          int
-	RecordOffsets  []int64 // physical offset of each record of a batch; nil for a single message
-}
-
 // Store is safe for concurrent use.
-type Store struct{}
+//
+// Locks, in the order in which they may be taken together: checkpointMu, dispatchMu; the parts have their own below.
+type Store struct {
+	cfg    Config
+	logger *slog.Logger
+	fsys   vfs.FS
 
-// Open takes the files under cfg.RootDir, locks them and recovers. It starts no goroutine.
-func Open(cfg Config, logger *slog.Logger) (*Store, error) { panic("unbuilt") }
+	lock       *checkpoint.Lock // nil on a file system of the caller's
+	checkpoint *checkpoint.File
+	log        *commitlog.Log
+	queues     *consumequeue.Table
+	index      *index.Index // nil with messageIndexEnable=false
+	counters   counters
 
-// Run flushes, dispatches, prepares segments and cleans until ctx ends; it then flushes what is appended and checkpoints.
-func (s *Store) Run(ctx context.Context) error { panic("unbuilt") }
+	confirmed, dispatched watermark.Watermark
 
-// Close gives the files back; after a clean Run it removes the abort file.
-func (s *Store) Close() error { panic("unbuilt") }
+	// checkpointMu is held while a checkpoint is taken.
+	checkpointMu sync.Mutex
+	written      checkpoint.Checkpoint // the last one
+	endsWritten  int64                 // dispatched of the last queue ends, and when
+	endsAt       time.Time
 
-// Append assigns offsets under the append lock and copies m into the log. allowed is called under that lock before a byte
-// is taken; its error is returned as it is. Append does not wait for any flush. It does not allocate.
-func (s *Store) Append(m *message.Message, allowed func() error) (Appended, error) { panic("unbuilt") }
+	checkpointOffset atomic.Int64 // written.Dispatched
 
-// AppendBatch appends all messages of one (topic, queue) contiguously, all or none.
-func (s *Store) AppendBatch(ms []message.Message, allowed func() error) (Appended, error) {
-	panic("unbuilt")
+	// dispatchMu is held while a piece of the log is dispatched, so that who takes it finds queues, index batch and
+	// Dispatched in agreement.
+	dispatchMu sync.Mutex
+	batch      index.Batch
+	buf        []byte
+	last       lastRecord
+	complaints atomic.Int64
+
+	kick     chan struct{} // something was dispatched
+	soon     chan struct{} // much was: a checkpoint is due
+	indexOff atomic.Bool   // the index failed; the next start makes up for it
+
+	failed   atomic.Pointer[error]
+	diskFull atomic.Pointer[error]
+	disk     atomic.Pointer[diskUse]
+	expired  sync.Mutex // one retention run at a time
+	filesMu  sync.Mutex // one small file is replaced at a time
+	manual   chan struct{}
+
+	earliest atomic.Pointer[earliest]
+
+	appendedBytes atomic.Uint64
+	ran           atomic.Bool
 }
+
+// lastRecord is the last dispatched record.
+type lastRecord struct{ offset, storeTime int64 }
 
 // Appended is the end of the log in memory; Durable what fsync covers; Confirmed what consumers may see; Dispatched what
-// queues and index cover.
-func (s *Store) Appended() *watermark.Watermark   { panic("unbuilt") }
-func (s *Store) Durable() *watermark.Watermark    { panic("unbuilt") }
-func (s *Store) Confirmed() *watermark.Watermark  { panic("unbuilt") }
-func (s *Store) Dispatched() *watermark.Watermark { panic("unbuilt") }
+// queues cover.
+func (s *Store) Appended() *watermark.Watermark { return s.log.Appended() }
+
+// Written is the end of what survives a kill of the process.
+func (s *Store) Written() *watermark.Watermark { return s.log.Written() }
+
+// Durable is the end of what survives a power cut.
+func (s *Store) Durable() *watermark.Watermark { return s.log.Durable() }
+
+// Confirmed is the end of what consumers may see. Whoever decides about acknowledgements advances it.
+func (s *Store) Confirmed() *watermark.Watermark { return &s.confirmed }
+
+// Dispatched is the end of what the queues cover.
+func (s *Store) Dispatched() *watermark.Watermark { return &s.dispatched }
+
+// Begin is the offset of the first byte that the log keeps.
+func (s *Store) Begin() int64 { return s.log.Begin() }
 
 // WriteFailed returns the reason why writes are latched off, or nil. The latch ends only by a reopen.
-func (s *Store) WriteFailed() error { panic("unbuilt") }
+func (s *Store) WriteFailed() error {
+	if err := s.log.WriteFailed(); err != nil {
+		return err
+	}
+	if err := s.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// fail latches writes off: after a failed write or sync nobody knows what is on disk, until a reopen has looked.
+func (s *Store) fail(op string, cause error) {
+	err := fmt.Errorf("%w: %s failed: %w", ErrNotWritable, op, cause)
+	if s.failed.CompareAndSwap(nil, &err) {
+		s.logger.Error("store takes no more writes", slog.String("operation", op), slog.Any("error", cause))
+	}
+}
 
 // RequestFlush asks for a flush soon (ASYNC_FLUSH callers that want one); SYNC_FLUSH flushes by itself on append.
-func (s *Store) RequestFlush() { panic("unbuilt") }
+func (s *Store) RequestFlush() { s.log.RequestFlush() }
 
 // View borrows record bytes. Release exactly once; the bytes are invalid afterwards.
-type View struct{ Bytes []byte }
-
-// Release gives the bytes back.
-func (v View) Release() { panic("unbuilt") }
-
-// GetStatus is the outcome of a Get (RocketMQ GetMessageStatus).
-type GetStatus int
-
-// Statuses, as PROTOCOL §3.7 names them.
-const (
-	Found GetStatus = iota
-	NoMatchedMessage
-	MessageWasRemoving
-	OffsetFoundNull
-	OffsetOverflowBadly
-	OffsetOverflowOne
-	OffsetTooSmall
-	NoMatchedLogicQueue
-	NoMessageInQueue
-	OffsetReset
-)
-
-// Filter decides about candidates of a Get. Nil takes all. TagsCode sees the consume-queue entry; Record the record bytes (exact tags).
-type Filter interface {
-	MatchTagsCode(code int64) bool
-	MatchRecord(record []byte) bool
-}
-
-// GetResult is what a Get found. The caller releases every view.
-type GetResult struct {
-	Status             GetStatus
-	NextBegin          int64
-	MinOffset          int64
-	MaxOffset          int64
-	Views              []View
-	Bytes              int
-	Count              int
-	SuggestFromReplica bool
-}
-
-// Get reads records of one queue from offset on: at most maxCount and maxBytes (and RocketMQ's transfer limits), at least
-// one when one matches. Only confirmed and dispatched records are seen. into is reused when it has capacity.
-func (s *Store) Get(topic string, queueID int32, offset int64, maxCount, maxBytes int, f Filter, into *GetResult) error {
-	panic("unbuilt")
-}
-
-// QueueArrived is the watermark of one queue's max offset: a held pull waits on it. It closes when the queue is deleted.
-// A queue that does not exist yet has one too.
-func (s *Store) QueueArrived(topic string, queueID int32) *watermark.Watermark { panic("unbuilt") }
-
-// QueueBounds returns min and max (exclusive) offset; 0, 0 for an unknown queue.
-func (s *Store) QueueBounds(topic string, queueID int32) (minOffset, maxOffset int64) {
-	panic("unbuilt")
-}
-
-// OffsetByTime finds the queue offset for a store time; upper picks the last record at or before it, else the first at or after (RocketMQ BoundaryType).
-func (s *Store) OffsetByTime(topic string, queueID int32, timestamp int64, upper bool) int64 {
-	panic("unbuilt")
-}
-
-// RecordAt returns the record that starts at a physical offset.
-func (s *Store) RecordAt(offset int64) (View, error) { panic("unbuilt") }
-
-// StoreTime returns the store timestamp of a queue offset, or −1.
-func (s *Store) StoreTime(topic string, queueID int32, offset int64) int64 { panic("unbuilt") }
+type View = commitlog.View
 
 // QueueEntry is one consume-queue unit.
-type QueueEntry struct {
-	PhysicalOffset int64
-	Size           int32
-	TagsCode       int64
-}
-
-// QueueEntries reads up to len(into) entries from offset and returns how many.
-func (s *Store) QueueEntries(topic string, queueID int32, offset int64, into []QueueEntry) (int, error) {
-	panic("unbuilt")
-}
-
-// QueryResult is the answer of a key query.
-type QueryResult struct {
-	Views            []View
-	LastUpdateTime   int64
-	LastUpdateOffset int64
-}
-
-// Query finds records by key through the index.
-func (s *Store) Query(topic, key string, maxNum int, begin, end int64) (QueryResult, error) {
-	panic("unbuilt")
-}
-
-// InMemory reports whether a queue offset's record is still served from memory (QUERY_CONSUMER_OFFSET's rule).
-func (s *Store) InMemory(topic string, queueID int32, offset int64) bool { panic("unbuilt") }
-
-// DeleteTopic removes the consume queues of a topic.
-func (s *Store) DeleteTopic(topic string) error { panic("unbuilt") }
-
-// CleanUnusedTopics removes the consume queues of topics not in keep, except system topics (CLEAN_UNUSED_TOPIC).
-func (s *Store) CleanUnusedTopics(keep map[string]bool) (int, error) { panic("unbuilt") }
-
-// DeleteExpired runs the retention now (DELETE_EXPIRED_COMMITLOG, CLEAN_EXPIRED_CONSUMEQUEUE).
-func (s *Store) DeleteExpired() error { panic("unbuilt") }
-
-// Topics lists topics that have consume queues.
-func (s *Store) Topics() map[string][]int32 { panic("unbuilt") }
+type QueueEntry = consumequeue.Unit
 
 // Stats are figures for runtime info and metrics.
 type Stats struct {
 	MinOffset, AppendedOffset, DurableOffset, ConfirmedOffset, DispatchedOffset int64
-	EarliestStoreTime                                                           int64
-	CommitLogDiskRatio, ConsumeQueueDiskRatio                                   float64 // 0..1
+	IndexedOffset                                                               int64
+	CheckpointOffset                                                            int64 // a start after a kill reads the log from here
+	EarliestStoreTime                                                           int64 // −1 without a record
+	CommitLogDiskRatio, ConsumeQueueDiskRatio                                   float64
 	CommitLogDir                                                                string
 	Writable                                                                    bool
 	NotWritableReason                                                           string
@@ -195,8 +147,45 @@ type Stats struct {
 }
 
 // Stats returns current figures.
-func (s *Store) Stats() Stats { panic("unbuilt") }
+func (s *Store) Stats() Stats {
+	log := s.log.Stats()
+	st := Stats{
+		MinOffset: s.log.Begin(), AppendedOffset: s.log.Appended().Load(), DurableOffset: s.log.Durable().Load(),
+		ConfirmedOffset: s.confirmed.Load(), DispatchedOffset: s.dispatched.Load(), EarliestStoreTime: s.earliestStoreTime(),
+		CommitLogDir: s.cfg.logConfig().Dir, Writable: true,
+		Flushes: log.Flushes, FlushedRecords: log.Records, AppendedRecords: log.Records, AppendedBytes: s.appendedBytes.Load(),
+	}
+	if s.index != nil {
+		st.IndexedOffset = s.index.Covered()
+	}
+	s.checkpointMu.Lock()
+	st.CheckpointOffset = s.written.Dispatched
+	if s.index != nil {
+		st.CheckpointOffset = min(st.CheckpointOffset, s.written.Indexed)
+	}
+	s.checkpointMu.Unlock()
+	if use := s.disk.Load(); use != nil {
+		st.CommitLogDiskRatio, st.ConsumeQueueDiskRatio = use.log, use.queues
+	}
+	if err := s.refusal(); err != nil {
+		st.Writable, st.NotWritableReason = false, err.Error()
+	}
+	return st
+}
 
-// ReadConfigFile reads config/name (or its .bak), WriteConfigFile replaces it as RocketMQ's ConfigManager does, durably.
-func (s *Store) ReadConfigFile(name string) ([]byte, error)        { panic("unbuilt") }
-func (s *Store) WriteConfigFile(name string, content []byte) error { panic("unbuilt") }
+// QueueArrived is the watermark of one queue's max offset: a held pull waits on it. It closes when the queue is deleted.
+// A queue that does not exist yet has one too, for as long as the store is open: the caller has checked the name.
+func (s *Store) QueueArrived(topic string, queueID int32) *watermark.Watermark {
+	return s.queues.Queue(topic, queueID).Arrived()
+}
+
+// QueueBounds returns min and max (exclusive) offset; 0, 0 for an unknown queue.
+func (s *Store) QueueBounds(topic string, queueID int32) (minOffset, maxOffset int64) {
+	if q := s.queues.Lookup(topic, queueID); q != nil {
+		return q.Bounds()
+	}
+	return 0, 0
+}
+
+// Flush writes out and syncs everything appended so far, in the caller's goroutine.
+func (s *Store) Flush(context.Context) error { return s.log.Flush() }

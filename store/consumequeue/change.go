@@ -16,6 +16,9 @@ func (t *Table) DeleteTopic(topic string) error {
 	t.mu.Lock()
 	e := t.topics[topic]
 	delete(t.topics, topic)
+	if e != nil {
+		e.each(func(*Queue) { t.count-- })
+	}
 	t.mu.Unlock()
 	if e != nil {
 		e.each(func(q *Queue) { t.forget(q) })

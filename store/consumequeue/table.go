@@ -66,6 +66,7 @@ type Table struct {
 
 	mu     sync.RWMutex
 	topics map[string]*topicQueues
+	count  int // of queues
 
 	// writeMu is held by whoever changes files: write back, cut, delete. It is never taken under a queue's lock.
 	writeMu sync.Mutex
@@ -159,6 +160,7 @@ func (t *Table) queueLocked(topic string, id int32) *Queue {
 	if q == nil {
 		q = &Queue{topic: e.name, id: id, files: t.files}
 		e.put(q)
+		t.count++
 	}
 	return q
 }
@@ -178,6 +180,13 @@ func (t *Table) all() []*Queue {
 		e.each(func(q *Queue) { list = append(list, q) })
 	}
 	return list
+}
+
+// Len is the number of queues, those only waited for included.
+func (t *Table) Len() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.count
 }
 
 // Topics lists the topics that have queues, with the queue ids.

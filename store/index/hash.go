@@ -111,3 +111,6 @@ func (b *Batch) Cover(end int64) { b.end = max(b.end, end) }
 
 // Len is the number of keys.
 func (b *Batch) Len() int { return len(b.keys) }
+
+// Drop forgets what was collected.
+func (b *Batch) Drop() { b.keys = b.keys[:0] }

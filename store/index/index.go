@@ -13,6 +13,7 @@ import (
 	"path"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/quorate/quorate/internal/vfs"
@@ -73,7 +74,6 @@ type Index struct {
 	resume int64
 
 	dirUnsynced bool // applyMu
-	failed      atomic.Pointer[error]
 }
 
 // Submit hands the batch to the worker and empties it. It waits while too many keys are pending.
@@ -107,7 +107,7 @@ func signal(ch chan struct{}) {
 // retryAfter is how long the worker waits after an error before it tries again: space may come back.
 const retryAfter = time.Second
 
-// Run takes in what is submitted until ctx ends, and what is pending then.
+// Run takes in what is submitted until ctx ends, and what is pending then. A full disk it waits out; another error ends it.
 func (x *Index) Run(ctx context.Context) error {
 	for {
 		select {
@@ -116,7 +116,10 @@ func (x *Index) Run(ctx context.Context) error {
 			return x.Apply()
 		}
 		for err := x.Apply(); err != nil; err = x.Apply() {
-			x.logger.Warn("index stands still", slog.Any("error", err))
+			if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
+				return err
+			}
+			x.logger.Warn("index stands still for want of space", slog.Any("error", err))
 			select {
 			case <-time.After(retryAfter):
 			case <-ctx.Done():
@@ -255,6 +258,16 @@ func (x *Index) create(name string) (*file, error) {
 
 // Covered is the end of the log up to which the worker has taken in all keys.
 func (x *Index) Covered() int64 { return x.covered.Load() }
+
+// Newest is the store time of the newest key, 0 without one.
+func (x *Index) Newest() int64 {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if n := len(x.files); n > 0 {
+		return x.files[n-1].head.endTime
+	}
+	return 0
+}
 
 // Sync makes durable what the worker has taken in, and returns up to where that covers the log and the store time of the
 // newest key. After an error nothing is known about the files any more.

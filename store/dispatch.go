@@ -1,0 +1,257 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/quorate/quorate/message"
+	"github.com/quorate/quorate/store/commitlog"
+	"github.com/quorate/quorate/store/consumequeue"
+)
+
+// Bounds of dispatch.
+const (
+	dispatchChunk = 256 << 10 // of the log, read and dispatched at once
+	// complaintsMax bounds the log lines about records that fit no queue.
+	complaintsMax = 20
+	dispatchRetry = time.Second
+)
+
+// scheduleTopic is where delayed messages wait (TopicValidator.RMQ_SYS_SCHEDULE_TOPIC).
+const scheduleTopic = "SCHEDULE_TOPIC_XXXX"
+
+// indexed tells whether a record has a place in a queue: half messages and rolled back ones have none.
+func indexed(r *message.Record) bool {
+	t := r.SysFlag.Transaction()
+	return t != message.TransactionPreparedFlag && t != message.TransactionRollback
+}
+
+// dispatch adds one record to its queue and its keys to the batch. It may be repeated for any record.
+func (s *Store) dispatch(r *message.Record) error {
+	if indexed(r) {
+		if err := s.dispatchUnit(r); err != nil {
+			return err
+		}
+	}
+	if s.index != nil {
+		s.batch.Add(r)
+	}
+	s.last = lastRecord{r.PhysicalOffset, r.StoreTimestamp}
+	return nil
+}
+
+func (s *Store) dispatchUnit(r *message.Record) error {
+	if !validTopic(r.Topic) {
+		s.complain(r, "topic cannot name a directory")
+		return nil
+	}
+	outcome, err := s.queues.Append(r.Topic, r.QueueID, r.QueueOffset, consumequeue.Unit{
+		PhysicalOffset: r.PhysicalOffset, Size: r.Size, TagsCode: s.tagsCode(r),
+	})
+	if err != nil {
+		return err
+	}
+	switch outcome {
+	case consumequeue.AfterGap:
+		s.complain(r, "queue offsets before it are missing")
+	case consumequeue.Restarted:
+		s.complain(r, "queue begins anew at 0")
+	case consumequeue.OutOfOrder:
+		s.complain(r, "queue offset belongs to another record, or is far ahead")
+	}
+	return nil
+}
+
+func validTopic(topic []byte) bool {
+	if len(topic) == 0 || len(topic) > nameBytesMax || string(topic) == "." || string(topic) == ".." {
+		return false
+	}
+	for _, c := range topic {
+		if c == '/' || c == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Store) complain(r *message.Record, what string) {
+	if s.complaints.Add(1) > complaintsMax {
+		return
+	}
+	_, end := s.QueueBounds(string(r.Topic), r.QueueID)
+	s.logger.Warn("record does not continue its queue", slog.String("what", what), slog.String("topic", string(r.Topic)),
+		slog.Int("queue", int(r.QueueID)), slog.Int64("queue_offset", r.QueueOffset), slog.Int64("queue_end", end),
+		slog.Int64("offset", r.PhysicalOffset))
+}
+
+// tagsCode is what the queue unit says about the tags: their hash, or the delivery time of a delayed message.
+func (s *Store) tagsCode(r *message.Record) int64 {
+	if string(r.Topic) == scheduleTopic && len(s.cfg.DelayLevels) > 0 {
+		if text, ok := r.Properties.Lookup(message.DelayTimeLevel); ok {
+			if level, err := strconv.Atoi(string(text)); err == nil && level > 0 {
+				level = min(level, len(s.cfg.DelayLevels))
+				return r.StoreTimestamp + s.cfg.DelayLevels[level-1].Milliseconds()
+			}
+		}
+	}
+	if tags, ok := r.Properties.Lookup(message.Tags); ok {
+		return int64(message.JavaHash(tags))
+	}
+	return 0
+}
+
+// runDispatch follows Confirmed until ctx ends.
+func (s *Store) runDispatch(ctx context.Context) error {
+	standing := false
+	for {
+		err := s.confirmed.Wait(ctx, s.dispatched.Load()+1)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if errors.Is(err, commitlog.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			continue // the log was cut; what comes in its place is waited for
+		}
+		err = s.dispatchTo(ctx, s.confirmed.Load())
+		switch {
+		case err == nil:
+			standing = false
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, errUnreadable):
+			return err
+		default:
+			if !standing {
+				s.logger.Warn("dispatch stands still; it is tried again", slog.Any("error", err))
+				standing = true
+			}
+			sleep(ctx, dispatchRetry)
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// errUnreadable: confirmed bytes are no records. Nothing behind them can be dispatched.
+var errUnreadable = errors.New("confirmed bytes of the log are no record")
+
+// dispatchTo dispatches up to limit, piece by piece.
+func (s *Store) dispatchTo(ctx context.Context, limit int64) error {
+	for at := s.dispatched.Load(); at < limit; {
+		next, err := s.dispatchPiece(ctx, at, limit)
+		if err != nil {
+			return err
+		}
+		if next == at {
+			return nil // the rest of a record is not confirmed yet
+		}
+		at = next
+	}
+	return nil
+}
+
+// dispatchPiece dispatches the records in one read of the log, and lets those who wait see them together.
+func (s *Store) dispatchPiece(ctx context.Context, at, limit int64) (next int64, err error) {
+	s.dispatchMu.Lock()
+	defer s.dispatchMu.Unlock()
+	n, err := s.log.Read(s.buf[:min(int64(len(s.buf)), limit-at)], at)
+	if err != nil {
+		return at, err
+	}
+	next, need, err := s.dispatchBytes(s.buf[:n], at)
+	if next > at {
+		s.queues.Announce()
+		s.dispatched.Advance(next)
+		s.submit(ctx, next)
+		signal(s.kick)
+		if next-s.checkpointed() >= s.cfg.CheckpointBytes {
+			signal(s.soon)
+		}
+	}
+	if err == nil && next == at && need > len(s.buf) {
+		s.buf = make([]byte, need) // a record larger than a piece; bounded by what an append takes
+		return s.dispatchLarge(ctx, at, limit, need)
+	}
+	if err == nil && len(s.buf) > dispatchChunk && next > at {
+		s.buf = make([]byte, dispatchChunk)
+	}
+	return next, err
+}
+
+func (s *Store) dispatchLarge(ctx context.Context, at, limit int64, need int) (next int64, err error) {
+	if limit-at < int64(need) {
+		return at, nil
+	}
+	n, err := s.log.Read(s.buf[:need], at)
+	if err != nil {
+		return at, err
+	}
+	next, _, err = s.dispatchBytes(s.buf[:n], at)
+	if next > at {
+		s.queues.Announce()
+		s.dispatched.Advance(next)
+		s.submit(ctx, next)
+		signal(s.kick)
+	}
+	return next, err
+}
+
+// dispatchBytes dispatches the whole records in b, which was read at offset at. need is the size of the record that b holds
+// only in part.
+func (s *Store) dispatchBytes(b []byte, at int64) (next int64, need int, err error) {
+	for len(b) >= message.BlankSize {
+		size, magic := message.RecordHead(b)
+		if magic == message.MagicBlank {
+			return at/s.cfg.CommitLogFileSize*s.cfg.CommitLogFileSize + s.cfg.CommitLogFileSize, 0, nil
+		}
+		if !message.IsRecordMagic(magic) || size < message.RecordSizeMin || int64(size) > s.cfg.CommitLogFileSize {
+			return at, 0, fmt.Errorf("%w: offset %d, size %d, magic %08x", errUnreadable, at, size, magic)
+		}
+		if int(size) > len(b) {
+			return at, int(size), nil
+		}
+		r, err := message.DecodeRecord(b[:size], false)
+		if err != nil {
+			return at, 0, fmt.Errorf("%w: offset %d: %w", errUnreadable, at, err)
+		}
+		if err := s.dispatch(&r); err != nil {
+			return at, 0, err
+		}
+		at, b = at+int64(size), b[size:]
+	}
+	return at, 0, nil
+}
+
+// submit hands the collected keys to the index.
+func (s *Store) submit(ctx context.Context, end int64) {
+	if s.index == nil {
+		return
+	}
+	s.batch.Cover(end)
+	if s.indexOff.Load() {
+		s.batch.Drop()
+		return
+	}
+	// When ctx ends first, the batch keeps its keys for the last round.
+	_ = s.index.Submit(ctx, &s.batch)
+}
+
+func signal(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
