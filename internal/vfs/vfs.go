@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"path"
 	"time"
 )
 
@@ -61,6 +62,33 @@ type FS interface {
 	SyncAll(dir string) error
 	// Usage reports the space of the file system that holds dir.
 	Usage(dir string) (Usage, error)
+}
+
+// MakeDir makes dir and its parents where they are missing, and makes the names of the new ones durable: what is synced in
+// a directory is lost with it.
+func MakeDir(fsys FS, dir string) error {
+	var missing []string
+	for d := path.Clean(dir); ; d = path.Dir(d) {
+		if _, err := fsys.Stat(d); err == nil || d == path.Dir(d) {
+			break
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		missing = append(missing, d)
+	}
+	if len(missing) == 0 {
+		// It may have been made by a process that was killed before it could sync.
+		return fsys.SyncDir(path.Dir(path.Clean(dir)))
+	}
+	if err := fsys.MkdirAll(dir); err != nil {
+		return err
+	}
+	for _, d := range missing {
+		if err := fsys.SyncDir(path.Dir(d)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ReadFile returns the content of name.

@@ -97,7 +97,7 @@ func (l *Log) Recover(r Recovery, each func(offset int64, record *message.Record
 // rewrite makes [from, to) durable. It writes the bytes again first: after a sync that failed, the system may show bytes
 // that it has given up to write, and a sync alone would call them durable.
 func (l *Log) rewrite(from, to int64) error {
-	v := NewView(lookWindow)
+	v := NewView(int(min(lookWindow, l.cfg.FileSize)))
 	defer v.Release()
 	for at := from; at < to; {
 		s := l.files.Find(at)
@@ -141,7 +141,9 @@ func (l *Log) judge(at int64, bad string, r Recovery) (torn string, err error) {
 // look tells whether anything but zeros stands at or behind at, and where the first good record at or behind from is, −1
 // without one. With maxOffset for from it looks for dirt only.
 func (l *Log) look(at, from int64) (valid int64, dirty bool, err error) {
-	window := make([]byte, lookWindow)
+	v := NewView(int(min(lookWindow, l.cfg.FileSize)))
+	defer v.Release()
+	window := v.Bytes
 	for _, s := range l.files.Segments() {
 		if s.End() <= at {
 			continue
@@ -153,7 +155,7 @@ func (l *Log) look(at, from int64) (valid int64, dirty bool, err error) {
 			if pos >= s.End() {
 				break
 			}
-			b := window[:min(lookWindow, s.End()-pos)]
+			b := window[:min(int64(len(window)), s.End()-pos)]
 			n, err := s.ReadAt(b, pos)
 			if err != nil {
 				return 0, false, fmt.Errorf("look behind the end: %w", err)

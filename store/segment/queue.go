@@ -203,7 +203,7 @@ type Queue struct {
 // file that is too short was being made when a crash came, and gets its length. Everything else that does not fit is
 // ErrLayout, naming the file.
 func OpenQueue(fsys vfs.FS, dir string, fileSize int64, logger *slog.Logger) (*Queue, error) {
-	if err := fsys.MkdirAll(dir); err != nil {
+	if err := vfs.MakeDir(fsys, dir); err != nil {
 		return nil, fmt.Errorf("make %s: %w", dir, err)
 	}
 	q := &Queue{fsys: fsys, dir: dir, fileSize: fileSize}
