@@ -30,9 +30,9 @@ func indexed(r *message.Record) bool {
 	return t != message.TransactionPreparedFlag && t != message.TransactionRollback
 }
 
-// dispatch adds one record to its queue and its keys to the batch. It may be repeated for any record.
-func (s *Store) dispatch(r *message.Record) error {
-	if indexed(r) {
+// dispatch adds one record to its queue, if that is asked for, and its keys to the batch. It may be repeated.
+func (s *Store) dispatch(r *message.Record, toQueue bool) error {
+	if toQueue && indexed(r) {
 		if err := s.dispatchUnit(r); err != nil {
 			return err
 		}
@@ -227,7 +227,7 @@ func (s *Store) dispatchBytes(b []byte, at int64) (next int64, need int, err err
 		if err != nil {
 			return at, 0, fmt.Errorf("%w: offset %d: %w", errUnreadable, at, err)
 		}
-		if err := s.dispatch(&r); err != nil {
+		if err := s.dispatch(&r, true); err != nil {
 			return at, 0, err
 		}
 		at, b = at+int64(size), b[size:]

@@ -104,6 +104,7 @@ type recovery struct {
 	begin  int64 // of the log
 	files  int64 // end of the log's files
 	from   int64 // the scan begins here
+	queues int64 // records from here on are dispatched to queues: what lies before they hold, or had deleted
 	held   int64 // records that end above are not dispatched
 	keys   int   // in the batch
 	found  commitlog.Recovered
@@ -264,6 +265,7 @@ func (r *recovery) openQueues(trusted int64) error {
 			slog.String("reason", d.Reason), slog.Int64("from", d.From))
 		r.back(d.From)
 	}
+	r.queues = r.from
 	return nil
 }
 
@@ -355,7 +357,7 @@ func (r *recovery) take(record *message.Record) error {
 	if record.PhysicalOffset+int64(record.Size) > r.held {
 		return nil
 	}
-	if err := s.dispatch(record); err != nil {
+	if err := s.dispatch(record, record.PhysicalOffset >= r.queues); err != nil {
 		return err
 	}
 	if s.batch.Len() >= submitKeys {

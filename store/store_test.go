@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,8 +35,8 @@ func config(fsys vfs.FS) store.Config {
 	cfg.MaxMessageSize = 8192
 	cfg.SyncFlush = true
 	cfg.FlushQueueInterval = time.Millisecond
-	now := time.UnixMilli(1_800_000_000_000)
-	cfg.Now = func() time.Time { now = now.Add(time.Second); return now }
+	var seconds atomic.Int64
+	cfg.Now = func() time.Time { return time.UnixMilli(1_800_000_000_000 + 1000*seconds.Add(1)) }
 	return cfg
 }
 
