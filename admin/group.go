@@ -119,6 +119,13 @@ func (c *Client) BrokerConsumeStats(ctx context.Context, addr, group, topic stri
 	return body, err
 }
 
+// BrokerProgress reads the progress of every group at one broker; order keeps to groups that consume in order.
+func (c *Client) BrokerProgress(ctx context.Context, addr string, order bool) (protocol.ConsumeStatsList, error) {
+	var list protocol.ConsumeStatsList
+	err := c.call(ctx, addr, &protocol.GetConsumeStatsInBrokerRequest{IsOrder: order}, nil, nil, &list)
+	return list, err
+}
+
 // ResetOffsets moves a group's progress on a topic to a time (ms; -1 is the end), at every broker of the topic, and returns
 // the offsets set.
 func (c *Client) ResetOffsets(ctx context.Context, group, topic string, timestamp int64, force bool) (map[protocol.MessageQueue]int64, error) {

@@ -74,8 +74,13 @@ func targetOf(cmd *cobra.Command) (target, error) {
 
 // clientLogger writes warnings to standard error, everything with --verbose.
 func clientLogger(cmd *cobra.Command) *slog.Logger {
+	verbose, err := cmd.Flags().GetBool("verbose")
+	return clientLoggerOf(cmd, err == nil && verbose)
+}
+
+func clientLoggerOf(cmd *cobra.Command, verbose bool) *slog.Logger {
 	level := slog.LevelError
-	if verbose, err := cmd.Flags().GetBool("verbose"); err == nil && verbose {
+	if verbose {
 		level = slog.LevelDebug
 	}
 	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
