@@ -46,6 +46,10 @@ func newMessage(topic, body string) *primitive.Message {
 	return primitive.NewMessage(topic, []byte(body))
 }
 
+func newQueue(topic, broker string, id int) *primitive.MessageQueue {
+	return &primitive.MessageQueue{Topic: topic, BrokerName: broker, QueueId: id}
+}
+
 func send(t *testing.T, p rocketmq.Producer, messages ...*primitive.Message) *primitive.SendResult {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

@@ -198,11 +198,7 @@ func (p *Peer) StartBroker(ctx context.Context, cfg BrokerConfig) (*Server, erro
 			return nil, err
 		}
 	}
-	keys := SmallBroker(cfg.Dir+"/store", cfg.NameServer, cfg.Port)
-	for k, v := range cfg.Set {
-		keys[k] = v
-	}
-	conf, err := writeConf(cfg.Dir, "broker.conf", keys)
+	conf, err := WriteBrokerConf(cfg.Dir, cfg.NameServer, cfg.Port, cfg.Set)
 	if err != nil {
 		return nil, err
 	}
@@ -226,6 +222,15 @@ func SmallBroker(store, nameServer string, port int) map[string]string {
 		"maxMessageSize": "8192", "transactionTimeOut": "2000", "transactionCheckInterval": "4000",
 		"timerWheelEnable": "false", "autoCreateTopicEnable": "true", "defaultTopicQueueNums": "2",
 	}
+}
+
+// WriteBrokerConf writes dir/broker.conf: SmallBroker's keys with set on top, and the store in dir/store.
+func WriteBrokerConf(dir, nameServer string, port int, set map[string]string) (string, error) {
+	keys := SmallBroker(dir+"/store", nameServer, port)
+	for k, v := range set {
+		keys[k] = v
+	}
+	return writeConf(dir, "broker.conf", keys)
 }
 
 func writeConf(dir, name string, keys map[string]string) (string, error) {

@@ -201,9 +201,9 @@ func ModuleRoot() (string, error) {
 	}
 }
 
-// Build compiles cmd/quorate into dir and returns the binary's path. QUORATE_BINARY names one that exists instead.
+// Build compiles cmd/quorate into dir and returns the binary's path. QUORATE_BIN names one that exists instead.
 func Build(ctx context.Context, dir string, flags ...string) (string, error) {
-	if path := os.Getenv("QUORATE_BINARY"); path != "" {
+	if path := os.Getenv("QUORATE_BIN"); path != "" {
 		return path, nil
 	}
 	root, err := ModuleRoot()

@@ -55,7 +55,7 @@ public class Admin {
             int status = 0;
             long began = System.nanoTime();
             try {
-                MQAdminStartup.main0(line.split("\t"), null);
+                MQAdminStartup.main0(line.isEmpty() ? new String[0] : line.split("\t"), null);
             } catch (Exit e) {
                 status = e.status;
             } catch (Throwable e) {
