@@ -4,12 +4,11 @@ import "fmt"
 
 // Versions whose senders are treated differently (ordinals of RocketMQ's MQVersion.Version).
 const (
-	Version3_0_11 int32 = 37  // REGISTER_BROKER has a body with data version
-	Version3_4_9  int32 = 121 // a maxReconsumeTimes in the header counts
-	Version4_9_3  int32 = 399 // signatures leave out _UNIQUE_KEY_QUERY up to here
-	Version4_9_4  int32 = 401 // reads routes as standard JSON
-	Version5_0_0  int32 = 413 // REGISTER_BROKER carries queue mappings
-	Version5_3_1  int32 = 475 // understands GO_AWAY after here
+	Version3_4_9 int32 = 121 // a maxReconsumeTimes in the header counts
+	Version4_9_3 int32 = 399 // signatures leave out _UNIQUE_KEY_QUERY up to here
+	Version4_9_4 int32 = 401 // reads routes as standard JSON
+	Version5_0_0 int32 = 413 // REGISTER_BROKER carries queue mappings
+	Version5_3_1 int32 = 475 // understands GO_AWAY after here
 
 	versionHigher int32 = 612
 )
