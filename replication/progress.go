@@ -43,15 +43,6 @@ func (t *Term) SetQuorum(q ha.QuorumPolicy) {
 	t.advance()
 }
 
-// confirmAppended follows Appended where the confirm point depends on it.
-func (t *Term) confirmAppended() {
-	t.mu.Lock()
-	t.sync()
-	frontier := t.core.Frontier(t.cfg.Clock())
-	t.mu.Unlock()
-	t.log.Confirmed().Advance(frontier)
-}
-
 // advance looks at what a moved watermark or a report satisfies: consumers first, then the waiting writes, in the
 // goroutine that made the progress.
 func (t *Term) advance() {

@@ -35,6 +35,7 @@ type (
 // Log is what a Term needs of the store: the watermarks it follows, the one it drives, and a way to hurry the flusher.
 type Log interface {
 	Appended() *watermark.Watermark
+	Written() *watermark.Watermark // what a kill of the process leaves
 	Durable() *watermark.Watermark
 	Confirmed() *watermark.Watermark
 	RequestFlush()
@@ -87,9 +88,7 @@ func NewTerm(cfg Config, log Log) (*Term, error) {
 	}
 	t := &Term{cfg: cfg, log: log, core: core}
 	t.cancel = append(t.cancel, log.Durable().Subscribe(func(int64) { t.advance() }))
-	if !cfg.SyncFlush || cfg.Sync {
-		t.cancel = append(t.cancel, log.Appended().Subscribe(func(int64) { t.confirmAppended() }))
-	}
+	t.cancel = append(t.cancel, log.Written().Subscribe(func(int64) { t.advance() }))
 	t.advance() // what was flushed before this mastership
 	return t, nil
 }
@@ -112,7 +111,7 @@ func (t *Term) SyncFlush() bool { return t.cfg.SyncFlush }
 
 // sync tells the core where the log stands. The caller holds mu.
 func (t *Term) sync() {
-	t.core.Progress(t.log.Appended().Load(), t.log.Durable().Load())
+	t.core.Progress(t.log.Appended().Load(), t.log.Written().Load(), t.log.Durable().Load())
 	if t.cfg.Alive != nil {
 		t.core.Alive(t.cfg.Alive())
 	}

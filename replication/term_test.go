@@ -19,14 +19,21 @@ import (
 
 // fakeLog is a store reduced to its watermarks.
 type fakeLog struct {
-	appended, durable, confirmed watermark.Watermark
-	flushes                      int
-	failed                       error
+	appended, written, durable, confirmed watermark.Watermark
+	flushes                               int
+	failed                                error
 }
 
 func (l *fakeLog) Appended() *watermark.Watermark  { return &l.appended }
+func (l *fakeLog) Written() *watermark.Watermark   { return &l.written }
 func (l *fakeLog) Durable() *watermark.Watermark   { return &l.durable }
 func (l *fakeLog) Confirmed() *watermark.Watermark { return &l.confirmed }
+// append appends up to end and hands it to the operating system at once.
+func (l *fakeLog) append(end int64) {
+	l.appended.Advance(end)
+	l.written.Advance(end)
+}
+
 func (l *fakeLog) RequestFlush()                   { l.flushes++ }
 func (l *fakeLog) WriteFailed() error              { return l.failed }
 
@@ -99,7 +106,7 @@ var soon = func() time.Time { return time.Now().Add(time.Hour) }
 func TestSyncFlushAnswersExactlyWhomTheFlushCovers(t *testing.T) {
 	log, got := &fakeLog{}, newOutcomes()
 	term := newTerm(t, log, nil)
-	log.appended.Advance(400)
+	log.append(400)
 	for _, end := range []int64{300, 100, 400, 200} {
 		term.Submit(Wait{Pass: admit(t, term), End: end, Flush: true, Deadline: soon()}, got.at(end))
 	}
@@ -122,7 +129,7 @@ func TestSyncFlushAnswersExactlyWhomTheFlushCovers(t *testing.T) {
 func TestAnAppendAlreadyFlushedIsAnsweredInTheCallersGoroutine(t *testing.T) {
 	log, got := &fakeLog{}, newOutcomes()
 	term := newTerm(t, log, nil)
-	log.appended.Advance(100)
+	log.append(100)
 	log.durable.Advance(100)
 	term.Submit(Wait{Pass: admit(t, term), End: 100, Flush: true, Deadline: soon()}, got.at(100))
 	require.Equal(t, []int64{100}, got.ends())
@@ -131,7 +138,7 @@ func TestAnAppendAlreadyFlushedIsAnsweredInTheCallersGoroutine(t *testing.T) {
 func TestAsyncFlushAcknowledgesInMemoryAndSaysSo(t *testing.T) {
 	log, got := &fakeLog{}, newOutcomes()
 	term := newTerm(t, log, func(c *Config) { c.SyncFlush = false })
-	log.appended.Advance(100)
+	log.append(100)
 	require.Equal(t, int64(100), log.confirmed.Load(), "the rule that acknowledges is the rule that shows")
 	term.Submit(Wait{Pass: admit(t, term), End: 100, Deadline: soon()}, got.at(100))
 	o := got.of(100)
@@ -140,10 +147,22 @@ func TestAsyncFlushAcknowledgesInMemoryAndSaysSo(t *testing.T) {
 	require.Equal(t, Proved{Durability: ha.Memory, ReceivedReplicas: 1, Epoch: 1}, o.Proved)
 }
 
+func TestAnAnswerInMemoryComesOnceTheOperatingSystemHasTheRecord(t *testing.T) {
+	log, got := &fakeLog{}, newOutcomes()
+	term := newTerm(t, log, func(c *Config) { c.SyncFlush = false })
+	log.appended.Advance(100)
+	term.Submit(Wait{Pass: admit(t, term), End: 100, Deadline: soon()}, got.at(100))
+	require.Empty(t, got.ends(), "a kill of the process would lose it")
+	require.Zero(t, log.confirmed.Load())
+	log.written.Advance(100)
+	require.True(t, got.of(100).Acknowledged(100))
+	require.Equal(t, int64(100), log.confirmed.Load())
+}
+
 func TestAWriteThatDoesNotWaitIsMemoryEvenUnderSyncFlush(t *testing.T) {
 	log, got := &fakeLog{}, newOutcomes()
 	term := newTerm(t, log, nil)
-	log.appended.Advance(100)
+	log.append(100)
 	term.Submit(Wait{Pass: admit(t, term), End: 100, Deadline: soon()}, got.at(100))
 	require.Equal(t, ha.Memory, got.of(100).Proved.Durability)
 	require.Zero(t, log.confirmed.Load())
@@ -153,7 +172,7 @@ func TestFlushTimeoutAnswersAtTheDeadlineAndOnlyThose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, got := &fakeLog{}, newOutcomes()
 		term := newTerm(t, log, nil)
-		log.appended.Advance(300)
+		log.append(300)
 		start := time.Now()
 		for end, after := range map[int64]time.Duration{100: 5 * time.Second, 200: 7 * time.Second, 300: 6 * time.Second} {
 			term.Submit(Wait{Pass: admit(t, term), End: end, Flush: true, Deadline: start.Add(after)}, got.at(end))
@@ -180,7 +199,7 @@ func TestEndFencesEveryWaiterAndLaterOnes(t *testing.T) {
 	log, got := &fakeLog{}, newOutcomes()
 	term := newTerm(t, log, nil)
 	pass := admit(t, term)
-	log.appended.Advance(300)
+	log.append(300)
 	term.Submit(Wait{Pass: pass, End: 100, Flush: true, Deadline: soon()}, got.at(100))
 	cause := errors.New("disk on fire")
 	term.End(cause)
@@ -201,7 +220,7 @@ func TestRunEndsTheTermWhenTheLogFails(t *testing.T) {
 		term := newTerm(t, log, nil)
 		done := make(chan error, 1)
 		go func() { done <- term.Run(context.Background()) }()
-		log.appended.Advance(100)
+		log.append(100)
 		term.Submit(Wait{Pass: admit(t, term), End: 100, Flush: true, Deadline: soon()}, got.at(100))
 		eio := errors.New("fdatasync: input/output error")
 		log.durable.Close(eio)
@@ -221,7 +240,7 @@ func TestExpiredLeaseNeverAcknowledges(t *testing.T) {
 
 		term.Extend(8 * time.Second)
 		pass := admit(t, term)
-		log.appended.Advance(100)
+		log.append(100)
 		term.Submit(Wait{Pass: pass, End: 100, Flush: true, Deadline: soon()}, got.at(100))
 		time.Sleep(4 * time.Second)
 		term.Extend(12 * time.Second) // a renewal never kills an append in flight
@@ -229,7 +248,7 @@ func TestExpiredLeaseNeverAcknowledges(t *testing.T) {
 		log.durable.Advance(100)
 		require.NoError(t, got.of(100).Err)
 
-		log.appended.Advance(200)
+		log.append(200)
 		term.Submit(Wait{Pass: pass, End: 200, Flush: true, Deadline: soon()}, got.at(200))
 		time.Sleep(8 * time.Second) // exactly the deadline: over
 		log.durable.Advance(200)
@@ -253,7 +272,7 @@ func replicated(copies int, durable bool) func(*Config) {
 func TestAWriteThatNeedsFewerReplicasIsNotHeldByOneThatNeedsMore(t *testing.T) {
 	log, got := &fakeLog{}, newOutcomes()
 	term := newTerm(t, log, replicated(3, false))
-	log.appended.Advance(200)
+	log.append(200)
 	log.durable.Advance(200)
 	three, err := term.Need()
 	require.NoError(t, err)
@@ -274,7 +293,7 @@ func TestAWriteThatNeedsFewerReplicasIsNotHeldByOneThatNeedsMore(t *testing.T) {
 func TestDurableReplicasCountByTheirFsync(t *testing.T) {
 	log, got := &fakeLog{}, newOutcomes()
 	term := newTerm(t, log, replicated(2, true))
-	log.appended.Advance(100)
+	log.append(100)
 	log.durable.Advance(100)
 	need, err := term.Need()
 	require.NoError(t, err)
@@ -291,7 +310,7 @@ func TestReplicaTimeoutComesAtItsOwnDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, got := &fakeLog{}, newOutcomes()
 		term := newTerm(t, log, replicated(2, false))
-		log.appended.Advance(200)
+		log.append(200)
 		log.durable.Advance(100)
 		need, err := term.Need()
 		require.NoError(t, err)
@@ -313,7 +332,7 @@ func TestReplicaTimeoutComesAtItsOwnDeadline(t *testing.T) {
 		require.ErrorIs(t, got.of(200).Err, ErrFlushTimeout)
 		require.Equal(t, 2, got.of(200).Proved.ReceivedReplicas)
 
-		log.appended.Advance(300)
+		log.append(300)
 		log.durable.Advance(300)
 		term.Submit(Wait{
 			Pass: admit(t, term), End: 300, Flush: true, Need: need,
@@ -329,7 +348,7 @@ func TestReplicaTimeoutComesAtItsOwnDeadline(t *testing.T) {
 func TestReportsThatProveNothingAreRefused(t *testing.T) {
 	log := &fakeLog{}
 	term := newTerm(t, log, replicated(2, true))
-	log.appended.Advance(100)
+	log.append(100)
 	require.ErrorIs(t, term.Report(7, 101, 0), ha.ErrInvalidOffset, "beyond what the master itself holds")
 	require.ErrorIs(t, term.Report(7, 50, 51), ha.ErrInvalidOffset)
 	require.ErrorIs(t, term.Report(-1, 50, 50), ha.ErrInvalidOffset)
@@ -348,7 +367,7 @@ func TestOnlyMembersOfTheSyncStateSetCountInControllerMode(t *testing.T) {
 		c.Authority, c.Set, c.Sync, c.Durable = authority(t, 1, 5), set, true, true
 		c.Quorum = ha.QuorumPolicy{Mode: ha.ControllerQuorum, InSyncReplicas: 2}
 	})
-	log.appended.Advance(100)
+	log.append(100)
 	log.durable.Advance(100)
 	need, err := term.Need()
 	require.NoError(t, err)
@@ -367,7 +386,7 @@ func TestOnlyMembersOfTheSyncStateSetCountInControllerMode(t *testing.T) {
 func TestTooManyWaitsAreRefusedBeforeTheAppend(t *testing.T) {
 	log, got := &fakeLog{}, newOutcomes()
 	term := newTerm(t, log, func(c *Config) { c.WaitsMax = 2 })
-	log.appended.Advance(300)
+	log.append(300)
 	for _, end := range []int64{100, 200} {
 		term.Submit(Wait{Pass: admit(t, term), End: end, Flush: true, Deadline: soon()}, got.at(end))
 	}
@@ -381,7 +400,7 @@ func TestAwaitEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &fakeLog{}
 		term := newTerm(t, log, nil)
-		log.appended.Advance(100)
+		log.append(100)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		o := term.Await(ctx, Wait{Pass: admit(t, term), End: 100, Flush: true, Deadline: time.Now().Add(time.Minute)})
@@ -423,7 +442,7 @@ func TestConcurrentWritersAreAllAnswered(t *testing.T) {
 				mu.Lock()
 				next++
 				mine := next
-				log.appended.Advance(mine)
+				log.append(mine)
 				end.Advance(mine)
 				mu.Unlock()
 				pass, err := term.Admit()
@@ -457,7 +476,7 @@ func BenchmarkSubmitAndFlush(b *testing.B) {
 			for b.Loop() {
 				for range group {
 					end += 100
-					log.appended.Advance(end)
+					log.append(end)
 					pass, _ := term.Admit()
 					term.Submit(Wait{Pass: pass, End: end, Flush: true, Deadline: deadline}, discard{})
 				}
@@ -476,7 +495,7 @@ func BenchmarkSubmitInMemory(b *testing.B) {
 	end := int64(0)
 	for b.Loop() {
 		end += 100
-		log.appended.Advance(end)
+		log.append(end)
 		pass, _ := term.Admit()
 		term.Submit(Wait{Pass: pass, End: end, Deadline: deadline}, discard{})
 	}

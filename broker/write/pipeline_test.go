@@ -19,12 +19,13 @@ import (
 
 // fakeLog is a store whose flushes are made by hand.
 type fakeLog struct {
-	appended, durable, confirmed watermark.Watermark
-	failed, refuse               error
-	hook                         func() // under the append lock, before allowed is asked
+	appended, written, durable, confirmed watermark.Watermark
+	failed, refuse                        error
+	hook                                  func() // under the append lock, before allowed is asked
 }
 
 func (l *fakeLog) Appended() *watermark.Watermark  { return &l.appended }
+func (l *fakeLog) Written() *watermark.Watermark   { return &l.written }
 func (l *fakeLog) Durable() *watermark.Watermark   { return &l.durable }
 func (l *fakeLog) Confirmed() *watermark.Watermark { return &l.confirmed }
 func (l *fakeLog) RequestFlush()                   {}
@@ -43,6 +44,7 @@ func (l *fakeLog) Append(m *message.Message, allowed func() error) (store.Append
 	begin := l.appended.Load()
 	end := begin + int64(len(m.Body))
 	l.appended.Advance(end)
+	l.written.Advance(end)
 	return store.Appended{Begin: begin, End: end, Count: 1}, nil
 }
 

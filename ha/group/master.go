@@ -43,6 +43,7 @@ type Master struct {
 	cfg MasterConfig
 
 	appended int64 // the master's own log
+	written  int64
 	durable  int64
 	alive    int // brokers of the group that are alive, self included; 0: all that are connected
 
@@ -87,9 +88,10 @@ func NewMaster(cfg MasterConfig) (*Master, error) {
 	return m, nil
 }
 
-// Progress records where the master's own log stands: its end, and what its fsync covers. Lower values are ignored.
-func (m *Master) Progress(appended, durable int64) {
-	m.appended, m.durable = max(m.appended, appended), max(m.durable, durable)
+// Progress records where the master's own log stands: its end in memory, what the operating system has and so survives a
+// kill of the process, and what its fsync covers. Lower values are ignored.
+func (m *Master) Progress(appended, written, durable int64) {
+	m.appended, m.written, m.durable = max(m.appended, appended), max(m.written, written), max(m.durable, durable)
 }
 
 // Alive records how many brokers of the group are alive, self included; 0 counts the connected ones.
@@ -221,7 +223,7 @@ func (m *Master) Frontier(now time.Duration) int64 {
 	if m.ended != nil || m.expired(now) {
 		return 0
 	}
-	local := m.appended
+	local := m.written
 	if m.cfg.SyncFlush || m.cfg.Durable {
 		local = m.durable
 	}
@@ -253,7 +255,7 @@ func (m *Master) observation(required int64, policy ha.AckPolicy) ha.Observation
 func (m *Master) holding(required int64) ha.Holding {
 	return ha.Holding{
 		Current: m.cfg.Authority, Requested: m.cfg.Authority, Required: required,
-		Written: m.appended, Acks: m.received, Set: m.judged(),
+		Written: m.written, Acks: m.received, Set: m.judged(),
 	}
 }
 

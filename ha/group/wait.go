@@ -184,7 +184,10 @@ func (m *Master) Expire(at time.Time) (answered *Waiter, next time.Time) {
 
 // overdue says what w missed by now, or when to look again.
 func (m *Master) overdue(w *Wait, now time.Time) (error, time.Time) {
-	flushed := !w.Flush || m.durable >= w.End
+	flushed := m.written >= w.End
+	if w.Flush {
+		flushed = m.durable >= w.End
+	}
 	if !flushed && !now.Before(w.Deadline) {
 		return ErrFlushTimeout, time.Time{}
 	}
