@@ -28,14 +28,15 @@ func (l *fakeLog) Appended() *watermark.Watermark  { return &l.appended }
 func (l *fakeLog) Written() *watermark.Watermark   { return &l.written }
 func (l *fakeLog) Durable() *watermark.Watermark   { return &l.durable }
 func (l *fakeLog) Confirmed() *watermark.Watermark { return &l.confirmed }
+
 // append appends up to end and hands it to the operating system at once.
 func (l *fakeLog) append(end int64) {
 	l.appended.Advance(end)
 	l.written.Advance(end)
 }
 
-func (l *fakeLog) RequestFlush()                   { l.flushes++ }
-func (l *fakeLog) WriteFailed() error              { return l.failed }
+func (l *fakeLog) RequestFlush()      { l.flushes++ }
+func (l *fakeLog) WriteFailed() error { return l.failed }
 
 // outcomes collects what waiters were told, by End, in order.
 type outcomes struct {
