@@ -111,17 +111,27 @@ func (l *Log) View(offset int64, size int) (View, error) {
 	return v, nil
 }
 
-// Record returns the record that starts at offset. Its head is checked, not its checksum.
+// recordGuess is how much Record reads before it knows the size: most records are smaller.
+const recordGuess = 2 << 10
+
+// Record returns the record that starts at offset. Its head is checked, not its checksum. It does not allocate.
 func (l *Log) Record(offset int64) (View, error) {
-	var head [message.BlankSize]byte
-	n, err := l.Read(head[:], offset)
+	v := NewView(recordGuess)
+	n, err := l.Read(v.Bytes, offset)
 	if err != nil {
+		v.Release()
 		return View{}, err
 	}
-	size, magic := message.RecordHead(head[:n])
-	if !message.IsRecordMagic(magic) || size < message.RecordSizeMin {
+	size, magic := message.RecordHead(v.Bytes[:n])
+	switch {
+	case !message.IsRecordMagic(magic) || size < message.RecordSizeMin:
+		v.Release()
 		return View{}, fmt.Errorf("%w: no record starts at %d", ErrNotFound, offset)
+	case int(size) <= n:
+		v.Bytes = v.Bytes[:size]
+		return v, nil
 	}
+	v.Release()
 	return l.View(offset, int(size))
 }
 
