@@ -12,7 +12,7 @@ import (
 // replaceFile gives a file new content, durably, or leaves it as it was: the old or the new content is there after any crash.
 func replaceFile(fsys vfs.FS, path string, content []byte) error {
 	dir := filepath.Dir(path)
-	if err := fsys.MkdirAll(dir); err != nil {
+	if err := makeDir(fsys, dir); err != nil {
 		return fmt.Errorf("replace %s: %w", path, err)
 	}
 	temp := path + ".tmp"
@@ -30,6 +30,21 @@ func replaceFile(fsys vfs.FS, path string, content []byte) error {
 		return fmt.Errorf("replace %s: %w", path, err)
 	}
 	return nil
+}
+
+// makeDir makes a directory and its parents, durably.
+func makeDir(fsys vfs.FS, dir string) error {
+	if _, err := fsys.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	parent := filepath.Dir(dir)
+	if err := makeDir(fsys, parent); err != nil {
+		return err
+	}
+	if err := fsys.MkdirAll(dir); err != nil {
+		return err
+	}
+	return fsys.SyncDir(parent)
 }
 
 // readFile returns nil when the file is missing.
