@@ -181,6 +181,7 @@ func (c Config) logConfig() commitlog.Config {
 		log.Dir = c.path("commitlog")
 	}
 	log.FileSize, log.MaxMessageSize = c.CommitLogFileSize, c.MaxMessageSize
+	log.ZeroAhead = min(log.ZeroAhead, c.CommitLogFileSize)
 	log.FlushInterval, log.SyncFlush, log.Now = c.FlushInterval, c.SyncFlush, c.Now
 	return log
 }

@@ -167,7 +167,7 @@ func (s *Store) Stats() Stats {
 	if use := s.disk.Load(); use != nil {
 		st.CommitLogDiskRatio, st.ConsumeQueueDiskRatio = use.log, use.queues
 	}
-	if err := s.refusal(); err != nil {
+	if err := errors.Join(s.log.WriteFailed(), s.refusal()); err != nil {
 		st.Writable, st.NotWritableReason = false, err.Error()
 	}
 	return st

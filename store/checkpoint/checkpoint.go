@@ -146,7 +146,7 @@ func ReplaceOnly(fsys vfs.FS, name string, content []byte) error {
 }
 
 func writeTemp(fsys vfs.FS, name string, content []byte) error {
-	if err := fsys.MkdirAll(path.Dir(name)); err != nil {
+	if err := makeDir(fsys, path.Dir(name)); err != nil {
 		return fmt.Errorf("replace %s: %w", name, err)
 	}
 	temp := name + tempSuffix
@@ -157,6 +157,18 @@ func writeTemp(fsys vfs.FS, name string, content []byte) error {
 		return fmt.Errorf("replace %s: %w", name, err)
 	}
 	return nil
+}
+
+// makeDir makes a directory, durably, in a parent that is there.
+func makeDir(fsys vfs.FS, dir string) error {
+	_, err := fsys.Stat(dir)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := fsys.MkdirAll(dir); err != nil {
+		return err
+	}
+	return fsys.SyncDir(path.Dir(dir))
 }
 
 func commitTemp(fsys vfs.FS, name string) error {

@@ -80,6 +80,9 @@ func (x *Index) open(name string, size int64) error {
 
 // recover makes the newest file consistent and drops what points behind the log.
 func (x *Index) recover(b Bounds) error {
+	if err := x.dropDamaged(b); err != nil {
+		return err
+	}
 	if len(x.files) == 0 {
 		return nil
 	}
@@ -100,6 +103,59 @@ func (x *Index) recover(b Bounds) error {
 		}
 	}
 	return x.CutAbove(b.LogEnd)
+}
+
+// dropDamaged removes the first file that is visibly damaged and all behind it, whose keys are found in the log again. A
+// foreign newest file that a crash caught is looked at later, entry by entry.
+func (x *Index) dropDamaged(b Bounds) error {
+	for i, f := range x.files {
+		last := i == len(x.files)-1
+		if last && b.Foreign && !b.Clean {
+			return nil
+		}
+		why, err := f.flaw(last)
+		if err != nil {
+			return err
+		}
+		if why == "" {
+			continue
+		}
+		x.logger.Warn("index file is damaged; it and those behind are built anew", slog.String("file", f.name), slog.String("reason", why))
+		for _, f := range x.files[i:] {
+			if err := errors.Join(f.f.Close(), x.cfg.FS.Remove(x.cfg.Dir+"/"+f.name)); err != nil {
+				return fmt.Errorf("remove damaged index file %s: %w", f.name, err)
+			}
+		}
+		x.files, x.dirUnsynced = x.files[:i], true
+		return nil
+	}
+	return nil
+}
+
+// flaw looks at the places where a file that lost bytes shows it: its head, its last entry, and the slot of that.
+func (x *file) flaw(last bool) (string, error) {
+	if !last && !x.full() {
+		return "it is not full, but others follow", nil
+	}
+	if x.head.next <= 1 {
+		return "", nil
+	}
+	n := x.head.next - 1
+	e, err := x.entry(n)
+	if err != nil {
+		return "", err
+	}
+	if e.physical != x.head.endOffset || e.hash < 0 {
+		return "its last entry is not what its head says", nil
+	}
+	newest, err := x.slot(int(e.hash) % x.slots)
+	if err != nil {
+		return "", err
+	}
+	if newest < n { // after a crash slots may run ahead
+		return "the slot of its last entry points elsewhere", nil
+	}
+	return "", nil
 }
 
 // checkEntries counts the entries at the front that can be true: offsets grow and stay within the log.
