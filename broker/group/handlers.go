@@ -94,7 +94,7 @@ func (h *Handlers) remove(_ context.Context, call remoting.Call[protocol.DeleteS
 func (h *Handlers) all(_ context.Context, call remoting.Call[protocol.GetAllSubscriptionGroupRequest]) (*remoting.Reply, error) {
 	s := h.Table.Snapshot()
 	groups := s.Groups
-	if r := call.Header; r.GroupSeq != nil && h.Table.settings.SplitMetadata {
+	if r := call.Header; r.GroupSeq != nil && h.Table.live.Load().SplitMetadata {
 		var caller protocol.DataVersion
 		from := int(*r.GroupSeq)
 		if r.DataVersion != "" {
@@ -105,7 +105,7 @@ func (h *Handlers) all(_ context.Context, call remoting.Call[protocol.GetAllSubs
 				from = 0
 			}
 		}
-		limit := h.Table.settings.SplitSize
+		limit := h.Table.live.Load().SplitSize
 		if r.MaxGroupNum != nil && *r.MaxGroupNum > 0 {
 			limit = min(limit, int(*r.MaxGroupNum))
 		}

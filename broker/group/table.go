@@ -74,16 +74,16 @@ type Files interface {
 	WriteConfigFile(name string, content []byte) error
 }
 
-// Settings are the configuration keys about groups.
-type Settings struct {
-	AutoCreate    bool `conf:"autoCreateSubscriptionGroup"`
+// Reloadable are the configuration keys about groups; all may change while the broker runs.
+type Reloadable struct {
+	AutoCreate    bool `conf:"autoCreateSubscriptionGroup,important"`
 	SplitMetadata bool `conf:"enableSplitMetadata"`
-	SplitSize     int  `conf:"splitMetadataSize"`
+	SplitSize     int  `conf:"splitMetadataSize" bounds:"1..1000000"`
 }
 
-// DefaultSettings are RocketMQ's defaults.
-func DefaultSettings() Settings {
-	return Settings{AutoCreate: true, SplitMetadata: true, SplitSize: 2000}
+// DefaultReloadable are RocketMQ's defaults.
+func DefaultReloadable() Reloadable {
+	return Reloadable{AutoCreate: true, SplitMetadata: true, SplitSize: 2000}
 }
 
 // Snapshot is the table at one moment. It is immutable.
@@ -96,17 +96,18 @@ type Snapshot struct {
 // Table is safe for concurrent use. A *Config handed out is immutable. Lookups take no lock; changes are made one at a
 // time, and each is on disk before it can be seen.
 type Table struct {
-	settings Settings
-	files    Files
-	now      func() time.Time
-	logger   *slog.Logger
-	current  atomic.Pointer[Snapshot]
-	turn     chan struct{} // held by the one change being made
+	live    atomic.Pointer[Reloadable]
+	files   Files
+	now     func() time.Time
+	logger  *slog.Logger
+	current atomic.Pointer[Snapshot]
+	turn    chan struct{} // held by the one change being made
 }
 
 // Open reads config/subscriptionGroup.json and adds the groups every broker has.
-func Open(settings Settings, files Files, now func() time.Time, logger *slog.Logger) (*Table, error) {
-	t := &Table{settings: settings, files: files, now: now, logger: logger, turn: make(chan struct{}, 1)}
+func Open(live Reloadable, files Files, now func() time.Time, logger *slog.Logger) (*Table, error) {
+	t := &Table{files: files, now: now, logger: logger, turn: make(chan struct{}, 1)}
+	t.live.Store(&live)
 	s, err := load(files)
 	if err != nil {
 		return nil, err
@@ -121,6 +122,9 @@ func Open(settings Settings, files Files, now func() time.Time, logger *slog.Log
 	return t, nil
 }
 
+// Reload replaces the keys that may change at run time.
+func (t *Table) Reload(r Reloadable) { t.live.Store(&r) }
+
 // Snapshot returns the table as it is now.
 func (t *Table) Snapshot() *Snapshot { return t.current.Load() }
 
@@ -133,7 +137,7 @@ func (t *Table) Find(name string) *Config {
 	if c := t.current.Load().Groups[name]; c != nil {
 		return c
 	}
-	if !t.settings.AutoCreate && !System(name) || CheckName(name) != nil {
+	if !t.live.Load().AutoCreate && !System(name) || CheckName(name) != nil {
 		return nil
 	}
 	err := t.change(func(s *Snapshot) (bool, error) {

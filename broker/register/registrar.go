@@ -49,7 +49,7 @@ type Identity struct {
 	Cluster, Broker string
 	ID              int64
 	Addr, HAAddr    string // "host:port" that clients and replicas use
-	Permission      int32  // brokerPermission: bits that topics lose are announced as lost
+	Permission      int32  // brokerPermission at the start: bits that it lacks are announced as lacking in every topic
 }
 
 // Topics is the topic table (topic.Table).
@@ -75,6 +75,7 @@ type Registrar struct {
 	any     chan struct{}
 	all     chan struct{}
 	waiting atomic.Int64
+	allowed atomic.Int32 // brokerPermission
 	once    sync.Once
 }
 
@@ -83,6 +84,7 @@ type target struct {
 	addr       string
 	known      watermark.Watermark // changes of the table that it has
 	registered atomic.Bool
+	stale      atomic.Bool // it was told what holds no more
 	ever       bool
 	sent       *topic.Snapshot
 	fullAt     time.Time
@@ -98,6 +100,7 @@ func New(cfg Config, self Identity, topics Topics, invoker Invoker, logger *slog
 		r.targets = append(r.targets, &target{addr: addr})
 	}
 	r.waiting.Store(int64(len(r.targets)))
+	r.allowed.Store(self.Permission)
 	if len(r.targets) == 0 {
 		r.once.Do(func() { close(r.any) })
 		close(r.all)
@@ -134,6 +137,15 @@ func (r *Registrar) Await(ctx context.Context, change int64) {
 	}
 }
 
+// Permit replaces brokerPermission. The NameServers hear of it with the next question, within seconds.
+func (r *Registrar) Permit(permission int32) {
+	if r.allowed.Swap(permission) != permission {
+		for _, t := range r.targets {
+			t.stale.Store(true)
+		}
+	}
+}
+
 // Run announces until ctx ends, and takes the broker back from every NameServer then.
 func (r *Registrar) Run(ctx context.Context) error {
 	if len(r.targets) == 0 {
@@ -156,7 +168,7 @@ func (r *Registrar) serve(ctx context.Context, t *target) {
 			if ctx.Err() != nil {
 				break
 			}
-			t.registered.Store(false)
+			t.registered.Store(false) // the next attempt sends everything
 			if !t.failing {
 				t.failing = true
 				r.logger.Warn("broker not registered, trying again", "namesrv", t.addr, "error", err)
@@ -192,7 +204,7 @@ func (r *Registrar) succeeded(t *target, s *topic.Snapshot) {
 
 // refresh brings one NameServer up to date: with the whole table, with what changed, or by asking whether it needs anything.
 func (r *Registrar) refresh(ctx context.Context, t *target, s *topic.Snapshot) error {
-	if t.sent == nil || !t.registered.Load() || r.cfg.Force && time.Since(t.fullAt) >= min(max(r.cfg.Period, periodMin), periodMax) {
+	if t.stale.Swap(false) || t.sent == nil || !t.registered.Load() || r.cfg.Force && time.Since(t.fullAt) >= min(max(r.cfg.Period, periodMin), periodMax) {
 		return r.full(ctx, t, s)
 	}
 	// A NameServer that restarted meanwhile must not take a part for the whole: it is asked first.
@@ -275,13 +287,14 @@ func (r *Registrar) register(ctx context.Context, t *target, version protocol.Da
 // permitted takes from topics what the whole broker is not permitted.
 func (r *Registrar) permitted(topics map[string]*topic.Config) map[string]*topic.Config {
 	const rw = topic.PermRead | topic.PermWrite
-	if r.self.Permission&rw == rw {
+	allowed := r.allowed.Load()
+	if allowed&rw == rw {
 		return topics
 	}
 	out := make(map[string]*topic.Config, len(topics))
 	for name, c := range topics {
 		masked := *c
-		masked.Perm &= r.self.Permission
+		masked.Perm &= allowed
 		out[name] = &masked
 	}
 	return out

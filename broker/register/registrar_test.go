@@ -107,7 +107,7 @@ func (n *nameServer) set(f func()) {
 
 func run(t *testing.T, n *nameServer, change func(*Config, *Identity)) (table *topic.Table, r *Registrar, stop func()) {
 	t.Helper()
-	table, err := topic.Open(topic.DefaultSettings(), memlog.New(), time.Now)
+	table, err := topic.Open(topic.DefaultSettings(), topic.DefaultReloadable(), memlog.New(), time.Now)
 	require.NoError(t, err)
 	require.NoError(t, table.EnsureSystem("C", "b"))
 	cfg, self := DefaultConfig(), Identity{Cluster: "C", Broker: "b", Addr: "1.2.3.4:10911", HAAddr: "1.2.3.4:10912", Permission: 6}
@@ -244,6 +244,22 @@ func TestPermissionOfTheBrokerMasksTopics(t *testing.T) {
 		n := &nameServer{}
 		_, _, stop := run(t, n, func(_ *Config, self *Identity) { self.Permission = 4 })
 		defer stop()
+		n.set(func() {
+			for name, c := range n.topics {
+				require.Zero(t, c.Perm&topic.PermWrite, name)
+			}
+		})
+	})
+}
+
+func TestPermissionChangedWhileRunningIsAnnounced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &nameServer{}
+		_, r, stop := run(t, n, nil)
+		defer stop()
+		r.Permit(4)
+		time.Sleep(probeInterval)
+		synctest.Wait()
 		n.set(func() {
 			for name, c := range n.topics {
 				require.Zero(t, c.Perm&topic.PermWrite, name)

@@ -85,7 +85,7 @@ func (t *Table) wish(c Config, changes map[string]string) error {
 	if err := t.check(&c); err != nil {
 		return protocol.Errorf(protocol.InvalidParameter, "%v", err)
 	}
-	if !t.settings.MixedType && changes["+"+attrMessageType] == "MIXED" {
+	if !t.live.Load().MixedType && changes["+"+attrMessageType] == "MIXED" {
 		return protocol.Errorf(protocol.InvalidParameter, "MIXED message type is not supported")
 	}
 	return t.alter(c.Name, func(have *Config) (*Config, error) {
@@ -107,7 +107,7 @@ func (t *Table) check(c *Config) error {
 	if err := CheckName(c.Name); err != nil {
 		return err
 	}
-	if t.settings.GuardSystem && t.System(c.Name) {
+	if t.live.Load().GuardSystem && t.System(c.Name) {
 		return fmt.Errorf("the topic[%s] is conflict with system topic", c.Name)
 	}
 	if c.FilterType != "" && c.FilterType != SingleTag && c.FilterType != MultiTag {
@@ -175,7 +175,7 @@ func (h *Handlers) remove(ctx context.Context, call remoting.Call[protocol.Delet
 	if name == "" {
 		return nil, protocol.Errorf(protocol.InvalidParameter, "the specified topic is blank")
 	}
-	if h.Table.settings.GuardSystem && h.Table.System(name) {
+	if h.Table.live.Load().GuardSystem && h.Table.System(name) {
 		return nil, protocol.Errorf(protocol.InvalidParameter, "the topic[%s] is conflict with system topic", name)
 	}
 	if err := h.Table.Delete(name); err != nil {
@@ -202,7 +202,7 @@ type tableBody struct {
 func (h *Handlers) all(_ context.Context, call remoting.Call[protocol.GetAllTopicConfigRequest]) (*remoting.Reply, error) {
 	s := h.Table.Snapshot()
 	topics := s.Topics
-	if r := call.Header; r.TopicSeq != nil && h.Table.settings.SplitMetadata {
+	if r := call.Header; r.TopicSeq != nil && h.Table.live.Load().SplitMetadata {
 		var caller protocol.DataVersion
 		from := int(*r.TopicSeq)
 		if r.DataVersion != "" {
@@ -213,7 +213,7 @@ func (h *Handlers) all(_ context.Context, call remoting.Call[protocol.GetAllTopi
 				from = 0
 			}
 		}
-		limit := h.Table.settings.SplitSize
+		limit := h.Table.live.Load().SplitSize
 		if r.MaxTopicNum != nil && *r.MaxTopicNum > 0 {
 			limit = min(limit, int(*r.MaxTopicNum))
 		}

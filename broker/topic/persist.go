@@ -73,7 +73,7 @@ func (t *Table) EnsureSystem(cluster, broker string) error {
 				topics[c.Name] = normal(c)
 			}
 		}
-		if !t.settings.AutoCreate {
+		if !t.live.Load().AutoCreate {
 			delete(topics, Template)
 		}
 		return len(topics) != before || !maps.Equal(have, topics), nil
@@ -101,7 +101,7 @@ func (t *Table) systemTopics(cluster, broker string) []Config {
 		queues(Half, 1, rw),
 		queues(OpHalf, 1, rw),
 	}
-	if t.settings.AutoCreate {
+	if t.live.Load().AutoCreate {
 		list = append(list, queues(Template, t.settings.DefaultQueues, PermInherit|rw))
 	}
 	if t.settings.TraceTopic {

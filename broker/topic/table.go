@@ -43,28 +43,36 @@ type Files interface {
 	WriteConfigFile(name string, content []byte) error
 }
 
-// Settings are the configuration keys about topics.
+// Settings are the configuration keys about topics that need a restart.
 type Settings struct {
-	AutoCreate     bool   `conf:"autoCreateTopicEnable"`
-	DefaultQueues  int32  `conf:"defaultTopicQueueNums"`
+	DefaultQueues  int32  `conf:"defaultTopicQueueNums" bounds:"1..65536"`
 	ClusterTopic   bool   `conf:"clusterTopicEnable"`
 	BrokerTopic    bool   `conf:"brokerTopicEnable"`
 	TraceTopic     bool   `conf:"traceTopicEnable"`
 	TraceTopicName string `conf:"msgTraceTopicName"`
-	ReviveQueues   int32  `conf:"reviveQueueNum"`
+	ReviveQueues   int32  `conf:"reviveQueueNum" bounds:"1..65536"`
 	TimerTopic     bool   `conf:"timerWheelEnable"`
-	GuardSystem    bool   `conf:"validateSystemTopicWhenUpdateTopic"`
-	MixedType      bool   `conf:"enableMixedMessageType"`
-	SplitMetadata  bool   `conf:"enableSplitMetadata"`
-	SplitSize      int    `conf:"splitMetadataSize"`
+}
+
+// Reloadable are the keys about topics that may change while the broker runs.
+type Reloadable struct {
+	AutoCreate    bool `conf:"autoCreateTopicEnable,important"`
+	GuardSystem   bool `conf:"validateSystemTopicWhenUpdateTopic"`
+	MixedType     bool `conf:"enableMixedMessageType"`
+	SplitMetadata bool `conf:"enableSplitMetadata"`
+	SplitSize     int  `conf:"splitMetadataSize" bounds:"1..1000000"`
 }
 
 // DefaultSettings are RocketMQ's defaults.
 func DefaultSettings() Settings {
 	return Settings{
-		AutoCreate: true, DefaultQueues: 8, ClusterTopic: true, BrokerTopic: true, TraceTopicName: TraceDefault,
-		ReviveQueues: 8, TimerTopic: true, GuardSystem: true, SplitMetadata: true, SplitSize: 2000,
+		DefaultQueues: 8, ClusterTopic: true, BrokerTopic: true, TraceTopicName: TraceDefault, ReviveQueues: 8, TimerTopic: true,
 	}
+}
+
+// DefaultReloadable are RocketMQ's defaults.
+func DefaultReloadable() Reloadable {
+	return Reloadable{AutoCreate: true, GuardSystem: true, SplitMetadata: true, SplitSize: 2000}
 }
 
 // Validate names the first setting out of its bounds.
@@ -75,11 +83,8 @@ func (s Settings) Validate() error {
 	if s.ReviveQueues < 1 || s.ReviveQueues > QueuesMax {
 		return fmt.Errorf("reviveQueueNum=%d: must be from 1 to %d", s.ReviveQueues, QueuesMax)
 	}
-	if s.SplitSize < 1 {
-		return fmt.Errorf("splitMetadataSize=%d: must be at least 1", s.SplitSize)
-	}
 	if err := CheckName(s.TraceTopicName); err != nil {
-		return fmt.Errorf("msgTraceTopicName: %w", err)
+		return fmt.Errorf("msgTraceTopicName=%q: %w", s.TraceTopicName, err)
 	}
 	return nil
 }
@@ -101,6 +106,7 @@ type Snapshot struct {
 // are made one at a time, and each is on disk before it can be seen.
 type Table struct {
 	settings Settings
+	live     atomic.Pointer[Reloadable]
 	files    Files
 	now      func() time.Time
 	system   atomic.Pointer[map[string]bool]
@@ -110,8 +116,9 @@ type Table struct {
 }
 
 // Open reads config/topics.json. A table that was never written is empty.
-func Open(settings Settings, files Files, now func() time.Time) (*Table, error) {
+func Open(settings Settings, live Reloadable, files Files, now func() time.Time) (*Table, error) {
 	t := &Table{settings: settings, files: files, now: now, turn: make(chan struct{}, 1)}
+	t.live.Store(&live)
 	t.system.Store(&map[string]bool{})
 	s, err := load(files)
 	if err != nil {
@@ -120,6 +127,9 @@ func Open(settings Settings, files Files, now func() time.Time) (*Table, error) 
 	t.current.Store(s)
 	return t, nil
 }
+
+// Reload replaces the keys that may change at run time.
+func (t *Table) Reload(r Reloadable) { t.live.Store(&r) }
 
 // Changes counts the changes made: the registrar waits on it. Snapshot.Change is the same count.
 func (t *Table) Changes() *watermark.Watermark { return &t.changes }
@@ -156,7 +166,7 @@ func (t *Table) CreateOnSend(name, template string, queues, sysFlag int32) (*Con
 	if strings.HasPrefix(name, RetryPrefix) {
 		return t.Ensure(Config{Name: name, ReadQueues: 1, WriteQueues: 1, Perm: PermRead | PermWrite, SysFlag: sysFlag})
 	}
-	if !t.settings.AutoCreate {
+	if !t.live.Load().AutoCreate {
 		return nil, ErrAutoCreateOff
 	}
 	from := t.Get(template)

@@ -77,7 +77,7 @@ type Config struct {
 	CheckMax      int32         `conf:"transactionCheckMax" bounds:"1..10000"`
 	OpBytesMax    int           `conf:"transactionOpMsgMaxSize" bounds:"32..1048576"`
 	// Reserved is the age at which an undecided message is left to the retention of the log; the key is the store's.
-	Reserved time.Duration `conf:"fileReservedTime,h" bounds:"1..1000000"`
+	Reserved time.Duration `conf:"fileReservedTime,h" bounds:"0..876000"`
 }
 
 // DefaultConfig has RocketMQ's defaults.
