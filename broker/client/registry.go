@@ -62,7 +62,6 @@ type Config struct {
 	NotifyChanges     bool          `conf:"notifyConsumerIdsChangedEnable"`
 	RejectPull        bool          `conf:"rejectPullConsumerEnable"`
 	RegisterProducers bool          `conf:"enableRegisterProducer"`
-	PropertyFilter    bool          `conf:"enablePropertyFilter"`
 }
 
 // DefaultConfig has RocketMQ's defaults.

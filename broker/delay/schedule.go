@@ -147,13 +147,20 @@ func (s *Schedule) deliver(ctx context.Context, level int) {
 	for ctx.Err() == nil {
 		s.progress.set(level, offset)
 		n, err := s.deps.Log.QueueEntries(Topic, queue, offset, entries)
-		if err != nil || n == 0 {
-			if low, _ := s.deps.Log.QueueBounds(Topic, queue); low > offset {
-				s.deps.Logger.Warn("delayed messages were deleted before they were due", "level", level, "count", low-offset)
-				s.skipped.Add(low - offset)
-				offset = low
-				continue
+		if low, _ := s.deps.Log.QueueBounds(Topic, queue); low > offset {
+			s.deps.Logger.Warn("delayed messages were deleted before they were due", "level", level, "count", low-offset)
+			s.skipped.Add(low - offset)
+			offset = low
+			continue
+		}
+		if err != nil && !errors.Is(err, store.ErrQueueNotFound) {
+			if failures++; failures == 1 || failures%600 == 0 {
+				s.deps.Logger.Error("delayed messages cannot be read, trying again", "level", level, "offset", offset, "error", err)
 			}
+			pause(ctx, min(retryPauseMin*time.Duration(failures), retryPauseMax))
+			continue
+		}
+		if n == 0 {
 			if err := s.deps.Log.QueueArrived(Topic, queue).Wait(ctx, offset+1); err != nil {
 				pause(ctx, retryPauseMin) // the queue was closed: it comes back with its next message
 			}

@@ -1,7 +1,9 @@
 package offset
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/quorate/quorate/internal/fastjson"
@@ -35,6 +37,9 @@ func (t *Table) Content() Content {
 // Load reads config/consumerOffset.json; a missing file is an empty table.
 func (t *Table) Load() error {
 	b, err := t.files.ReadConfigFile(fileName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("load consumer offsets: %w", err)
 	}

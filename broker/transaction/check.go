@@ -103,7 +103,7 @@ func (t *Transactions) round(ctx context.Context) {
 func (t *Transactions) scan(ctx context.Context, from, end int64, fn func(e store.QueueEntry, offset int64) error) error {
 	entries := make([]store.QueueEntry, 256)
 	for from < end && ctx.Err() == nil {
-		n, err := t.deps.Log.QueueEntries(topic.Half, 0, from, entries)
+		n, err := t.entries(topic.Half, from, entries)
 		if err != nil || n == 0 {
 			low, _ := t.deps.Log.QueueBounds(topic.Half, 0)
 			if low <= from {

@@ -3,6 +3,7 @@ package transaction
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -62,7 +63,7 @@ func (t *Transactions) readOps() error {
 		t.mu.Lock()
 		next := t.opNext
 		t.mu.Unlock()
-		n, err := t.deps.Log.QueueEntries(topic.OpHalf, 0, next, entries)
+		n, err := t.entries(topic.OpHalf, next, entries)
 		if err != nil || n == 0 {
 			if low, _ := t.deps.Log.QueueBounds(topic.OpHalf, 0); low > next {
 				t.mu.Lock()
@@ -78,6 +79,15 @@ func (t *Transactions) readOps() error {
 			}
 		}
 	}
+}
+
+// entries reads a queue; one that nothing was written to yet is empty.
+func (t *Transactions) entries(name string, from int64, into []store.QueueEntry) (int, error) {
+	n, err := t.deps.Log.QueueEntries(name, 0, from, into)
+	if errors.Is(err, store.ErrQueueNotFound) {
+		return 0, nil
+	}
+	return n, err
 }
 
 func (t *Transactions) readOp(e store.QueueEntry) error {

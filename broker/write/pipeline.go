@@ -80,8 +80,8 @@ type Masterships interface {
 
 // Config has the deadlines of a write.
 type Config struct {
-	SyncFlushTimeout time.Duration `conf:"syncFlushTimeout"` // default 5 s
-	ReplicaTimeout   time.Duration `conf:"slaveTimeout"`     // default 3 s
+	SyncFlushTimeout time.Duration `conf:"syncFlushTimeout,ms" bounds:"1..3600000"` // default 5 s
+	ReplicaTimeout   time.Duration `conf:"slaveTimeout,ms" bounds:"1..3600000"`     // default 3 s
 }
 
 // DefaultConfig returns RocketMQ's defaults.
