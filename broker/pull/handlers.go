@@ -146,8 +146,8 @@ func (h *Handlers) Run(ctx context.Context) error {
 // connection's reader goroutine.
 func (h *Handlers) Routes() []remoting.Route {
 	return []remoting.Route{
-		remoting.Inline(protocol.CodePullMessage, remoting.Data, h.pull),
-		remoting.Inline(protocol.CodeLitePullMessage, remoting.Data, h.litePull),
+		remoting.Inline(protocol.CodePullMessage, remoting.Data, h.pull).OnMainPortOnly(),
+		remoting.Inline(protocol.CodeLitePullMessage, remoting.Data, h.litePull).OnMainPortOnly(),
 		remoting.Handle(remoting.Query, h.view),
 		remoting.Handle(remoting.Query, h.query),
 		remoting.Handle(remoting.Query, h.consumeQueue),
