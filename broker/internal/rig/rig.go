@@ -39,8 +39,8 @@ var Host = netip.MustParseAddrPort("10.0.0.7:10911")
 type Options struct {
 	Async  bool
 	TCP    bool // listen on a loopback port instead of the in-memory network
-	Topics func(*topic.Settings)
-	Groups func(*group.Settings)
+	Topics func(*topic.Reloadable)
+	Groups func(*group.Reloadable)
 	Store  func(*store.Config)
 	Send   func(*produce.Reloadable)
 	Pull   func(*pull.Reloadable)
@@ -139,7 +139,7 @@ func (r *Rig) openStore(t testing.TB, o Options) {
 
 func (r *Rig) openTables(t testing.TB, o Options) {
 	t.Helper()
-	ts, gs := topic.DefaultSettings(), group.DefaultSettings()
+	ts, gs := topic.DefaultReloadable(), group.DefaultReloadable()
 	if o.Topics != nil {
 		o.Topics(&ts)
 	}
@@ -147,7 +147,7 @@ func (r *Rig) openTables(t testing.TB, o Options) {
 		o.Groups(&gs)
 	}
 	var err error
-	r.Topics, err = topic.Open(ts, r.Store, time.Now)
+	r.Topics, err = topic.Open(topic.DefaultSettings(), ts, r.Store, time.Now)
 	require.NoError(t, err)
 	require.NoError(t, r.Topics.EnsureSystem("DefaultCluster", "broker-a"))
 	r.Groups, err = group.Open(gs, r.Store, time.Now, r.Logger)
