@@ -72,16 +72,9 @@ func dialTCP(ctx context.Context, addr string) (net.Conn, error) {
 // Close closes all connections and waits for their goroutines.
 func (c *Client) Close() error {
 	c.mu.Lock()
-	links := c.links
 	c.links = nil
 	c.mu.Unlock()
-	c.cancel(ErrStopped)
-	for _, l := range links {
-		<-l.ready
-		if l.conn != nil {
-			l.conn.Close(ErrStopped)
-		}
-	}
+	c.cancel(ErrStopped) // ends dialing and closes every connection
 	c.end.goroutines.Wait()
 	return nil
 }
@@ -199,6 +192,8 @@ func (c *Client) connect(addr string, l *link) {
 	}
 	l.conn = newConn(c.base, c.end, nc)
 	close(l.ready)
+	// Also for a connection that was replaced after GO_AWAY, which Close does not find any more.
+	defer context.AfterFunc(c.base, func() { l.conn.Close(ErrStopped) })()
 	l.conn.serve()
 	c.forget(addr, l)
 }
