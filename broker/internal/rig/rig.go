@@ -45,6 +45,9 @@ type Options struct {
 	Send   func(*produce.Reloadable)
 	Pull   func(*pull.Reloadable)
 	Term   func(*replication.Config)
+	Write  func(*write.Config)
+	// Router serves what the broker asks the rig's client.
+	Router *remoting.Router
 }
 
 // Rig is a broker reduced to what sends and pulls need.
@@ -90,7 +93,11 @@ func New(t testing.TB, o Options) *Rig {
 	r.openTables(t, o)
 	levels, err := delay.ParseLevels(delay.DefaultLevels)
 	require.NoError(t, err)
-	r.Pipeline = write.New(write.DefaultConfig(), r.Store, r)
+	cfg := write.DefaultConfig()
+	if o.Write != nil {
+		o.Write(&cfg)
+	}
+	r.Pipeline = write.New(cfg, r.Store, r)
 	live, livePull := produce.DefaultReloadable(), pull.DefaultReloadable()
 	if o.Send != nil {
 		o.Send(&live)
@@ -131,10 +138,11 @@ func (r *Rig) openStore(t testing.TB, o Options) {
 	r.Term, err = replication.NewTerm(tc, r.Store)
 	require.NoError(t, err)
 	r.term = r.Term
-	run(t, r.Store.Run, func() {
-		r.Term.End(nil)
-		require.NoError(t, r.Store.Close())
-	})
+	run(t, r.Store.Run, func() { require.NoError(t, r.Store.Close()) })
+	run(t, func(ctx context.Context) error {
+		_ = r.Term.Run(ctx) // says why it ended, which is what ends it here
+		return nil
+	}, nil)
 }
 
 func (r *Rig) openTables(t testing.TB, o Options) {
@@ -190,7 +198,7 @@ func (r *Rig) serve(t testing.TB, o Options) {
 	run(t, r.Send.Run, nil)
 	run(t, r.Pull.Run, nil)
 	run(t, func(ctx context.Context) error { return server.Serve(ctx, l) }, nil)
-	r.Client = remoting.NewClient(remoting.ClientConfig{Dial: loop.Dial}, r.Logger)
+	r.Client = remoting.NewClient(remoting.ClientConfig{Dial: loop.Dial, Router: o.Router}, r.Logger)
 	t.Cleanup(func() { require.NoError(t, r.Client.Close()) })
 }
 
