@@ -101,7 +101,7 @@ func TestAMessageOfMaximumSizeCanBeSentBack(t *testing.T) {
 }
 
 func TestSendBackRefusals(t *testing.T) {
-	r := rig.New(t, rig.Options{Groups: func(s *group.Settings) { s.AutoCreate = false }})
+	r := rig.New(t, rig.Options{Groups: func(s *group.Reloadable) { s.AutoCreate = false }})
 	put(t, r, plain("T"))
 	record := sent(t, r, 0, "x")
 	a := r.Invoke(t, &protocol.ConsumerSendMsgBackRequest{Offset: record.PhysicalOffset, Group: "g"}, nil)

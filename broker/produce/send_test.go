@@ -121,7 +121,7 @@ func TestSendChecksInOrder(t *testing.T) {
 	put(t, r, topic.Config{Name: "ReadOnly", ReadQueues: 1, WriteQueues: 0, Perm: 4})
 	_, err := r.Topics.CreateOnSend("%RETRY%unknown", topic.Template, 1, 0)
 	require.NoError(t, err)
-	noGroups := rig.New(t, rig.Options{Groups: func(s *group.Settings) { s.AutoCreate = false }, Topics: func(s *topic.Settings) { s.AutoCreate = false }})
+	noGroups := rig.New(t, rig.Options{Groups: func(s *group.Reloadable) { s.AutoCreate = false }, Topics: func(s *topic.Reloadable) { s.AutoCreate = false }})
 	_, err = noGroups.Topics.CreateOnSend("%RETRY%unknown", topic.Template, 1, 0)
 	require.NoError(t, err)
 	put(t, noGroups, plain("Known"))
@@ -210,7 +210,7 @@ func TestUnknownTopicsAreMadeFromTheirTemplate(t *testing.T) {
 
 // CASES 129.
 func TestAutomaticCreationSwitchedOffCannotBeBypassed(t *testing.T) {
-	r := rig.New(t, rig.Options{Topics: func(s *topic.Settings) { s.AutoCreate = false }})
+	r := rig.New(t, rig.Options{Topics: func(s *topic.Reloadable) { s.AutoCreate = false }})
 	put(t, r, topic.Config{Name: "Existing", ReadQueues: 4, WriteQueues: 4, Perm: 7})
 	for _, template := range []string{topic.Template, "broker-a", "DefaultCluster", "Existing"} {
 		a := r.Invoke(t, sendTo("New", func(q *protocol.SendMessageRequestV2) { q.DefaultTopic = template }), []byte("x"))
