@@ -540,9 +540,9 @@ func TestConfigurationIsValidatedByName(t *testing.T) {
 	cfg := broker.DefaultConfig()
 	require.NoError(t, cfg.Validate())
 	require.NotEmpty(t, conf.Fields(&cfg))
-	require.Contains(t, cfg.Promise(), "memory")
+	require.Contains(t, cfg.Promise(), "a power loss before that loses it")
 	cfg.SyncFlush = true
-	require.Contains(t, cfg.Promise(), "power loss")
+	require.Contains(t, cfg.Promise(), "survives kill -9 and power loss")
 }
 
 // A configuration that asks for more copies than there are brokers refuses sends instead of promising less.

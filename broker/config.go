@@ -170,8 +170,8 @@ func (c Config) Promise() string {
 	if c.SyncFlush {
 		return "an OK means: flushed to this broker's disk" + copies + "; it survives kill -9 and power loss"
 	}
-	return fmt.Sprintf("an OK means: in this broker's memory%s; it is on disk within about %s, and a power loss before that loses it (flushDiskType=SYNC_FLUSH changes that)",
-		copies, c.Store.FlushInterval)
+	return fmt.Sprintf("an OK means: written to this broker's operating system%s; it survives kill -9 and is on disk within about %s, "+
+		"a power loss before that loses it (flushDiskType=SYNC_FLUSH waits for the disk)", copies, c.Store.FlushInterval)
 }
 
 // advertised returns the address that a configured host and port are announced as, and its numeric form.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/broker/internal/memlog"
+	"github.com/quorate/quorate/internal/fastjson"
 	"github.com/quorate/quorate/message"
 )
 
@@ -205,4 +207,26 @@ func TestOnlyDelayedMessagesAreParked(t *testing.T) {
 		require.False(t, l.Park(&m, time.Now()), p)
 		require.Equal(t, "T", m.Topic)
 	}
+}
+
+func TestReadsTheProgressThatRocketMQWrote(t *testing.T) {
+	content, err := os.ReadFile("testdata/delayOffset.json")
+	require.NoError(t, err)
+	log := memlog.New()
+	require.NoError(t, log.WriteConfigFile(fileName, content))
+	s, err := New(DefaultConfig(), Deps{Log: log, Durability: log, Files: log, Writer: log, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	for level, want := range map[int]int64{1: 1, 2: 0, 3: 1, 18: 0} {
+		next, _ := s.Progress(level)
+		require.Equal(t, want, next, level)
+	}
+	s.progress.changed = true
+	require.NoError(t, s.persist(t.Context()))
+	written, err := log.ReadConfigFile(fileName)
+	require.NoError(t, err)
+	var want, got document
+	require.NoError(t, fastjson.Unmarshal(content, &want))
+	require.NoError(t, fastjson.Unmarshal(written, &got))
+	require.Equal(t, want.Offsets, got.Offsets)
+	require.Equal(t, want.DataVersion.Counter+1, got.DataVersion.Counter)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/netip"
+	"os"
 	"strconv"
 	"sync"
 	"testing"
@@ -409,4 +410,19 @@ func TestHalfMessageOfASilentGroupIsParkedAsRocketMQDoes(t *testing.T) {
 		require.Empty(t, r.producer.asked())
 		require.Len(t, r.log.Messages(topic.CheckMaxTime, 0), 1)
 	})
+}
+
+func TestReadsTheMetricsThatRocketMQWrote(t *testing.T) {
+	content, err := os.ReadFile("testdata/transactionMetrics")
+	require.NoError(t, err)
+	log := memlog.New()
+	require.NoError(t, log.WriteConfigFile(fileName, content))
+	var m metrics
+	require.NoError(t, m.load(log))
+	require.Equal(t, int64(0), m.d.Counts["FixtureTx"].Count)
+	m.set(map[string]int64{"FixtureTx": 2}, time.UnixMilli(5))
+	require.NoError(t, m.save(log))
+	written, err := log.ReadConfigFile(fileName)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"dataVersion":{"counter":7,"stateVersion":0,"timestamp":5},"transactionCount":{"FixtureTx":{"count":2,"timeStamp":5}}}`, string(written))
 }
