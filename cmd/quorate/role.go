@@ -8,11 +8,14 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate/embed"
 	"github.com/quorate/quorate/internal/conf"
+	"github.com/quorate/quorate/store"
 )
 
 // roleFlags are what every server takes, with RocketMQ's letters.
@@ -22,10 +25,18 @@ type roleFlags struct {
 	printAll  bool
 	important bool
 	set       []string
+	logLevel  slog.Level
+
+	takesNamesrv bool
 }
 
-func (f *roleFlags) add(cmd *cobra.Command) {
+func (f *roleFlags) add(cmd *cobra.Command, level slog.Level) {
+	f.logLevel = level
 	flags := cmd.Flags()
+	flags.Var(levelFlag{&f.logLevel}, "log-level", "debug, info, warn or error")
+	if f.takesNamesrv {
+		flags.StringVarP(&f.namesrv, "namesrvAddr", "n", "", "NameServer addresses, ';' between them")
+	}
 	flags.StringVarP(&f.file, "configFile", "c", "", "configuration file, key=value")
 	flags.BoolVarP(&f.printAll, "printConfigItem", "p", false, "print the configuration and stop")
 	flags.BoolVarP(&f.important, "printImportantConfig", "m", false, "print the important part of the configuration and stop")
@@ -35,9 +46,20 @@ func (f *roleFlags) add(cmd *cobra.Command) {
 // tlsFileDefault is where RocketMQ's servers look for TLS keys when tls.config.file does not say (TlsSystemConfig).
 const tlsFileDefault = "/etc/rocketmq/tls.properties"
 
-// values lays the file, the environment and the flags over each other, last wins. TLS keys may come from a file of their
-// own, below the others.
-func (f *roleFlags) values() (conf.Values, error) {
+// settings are values with the places they came from, as package embed takes them.
+type settings struct{ values, origins map[string]string }
+
+func newSettings(v conf.Values) settings {
+	s := settings{map[string]string{}, map[string]string{}}
+	for key, value := range v {
+		s.values[key], s.origins[key] = value.Text, value.Origin
+	}
+	return s
+}
+
+// read lays the file, the environment and the flags over each other, last wins. TLS keys may come from a file of their
+// own, below the others. words are further `key=value` settings, as some images pass them.
+func (f *roleFlags) read(words []string) (conf.Values, error) {
 	v := conf.Values{}
 	if f.file != "" {
 		file, err := conf.ReadFile(f.file)
@@ -46,11 +68,16 @@ func (f *roleFlags) values() (conf.Values, error) {
 		}
 		v.Merge(file)
 	}
-	if addr := os.Getenv(namesrvEnvironment); addr != "" {
+	if addr := os.Getenv(namesrvEnvironment); addr != "" && f.takesNamesrv {
 		v.Set("namesrvAddr", addr, "environment "+namesrvEnvironment)
 	}
 	if f.namesrv != "" {
 		v.Set("namesrvAddr", f.namesrv, "-n")
+	}
+	for _, word := range words {
+		if err := v.Assign(word, "argument"); err != nil {
+			return nil, &usageError{err}
+		}
 	}
 	for _, word := range f.set {
 		if err := v.Assign(word, "--set"); err != nil {
@@ -75,30 +102,6 @@ func withTLSFile(v conf.Values) (conf.Values, error) {
 	}
 	below.Merge(v)
 	return below, nil
-}
-
-// bind puts values into the structs that into points to and reports what had no effect. known says of other keys why they
-// do nothing.
-func bind(v conf.Values, known map[string]string, logger *slog.Logger, into ...any) error {
-	report, err := conf.Bind(v, known, into...)
-	if err != nil {
-		return &usageError{fmt.Errorf("configuration refused:\n%w", err)}
-	}
-	for _, u := range report.Unknown {
-		logger.Warn("unknown configuration key", "key", u.Key, "origin", u.Origin, "did_you_mean", u.Hint)
-	}
-	for _, u := range report.Unused {
-		logger.Warn("configuration key has no effect", "key", u.Key, "origin", u.Origin, "reason", u.Hint)
-	}
-	return nil
-}
-
-// printConfig answers -p and -m; done is false when neither was given.
-func (f *roleFlags) printConfig(cmd *cobra.Command, from ...any) (done bool, err error) {
-	if !f.printAll && !f.important {
-		return false, nil
-	}
-	return true, conf.Print(cmd.OutOrStdout(), f.important && !f.printAll, from...)
 }
 
 // untilSignal is a context that ends with SIGINT or SIGTERM. A second one leaves at once, without draining or flushing:
@@ -129,7 +132,50 @@ func untilSignal(ctx context.Context, stderr func(string)) (context.Context, con
 	}
 }
 
-// serverLogger writes to standard error.
-func serverLogger(level slog.Leveler) *slog.Logger {
-	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+// levelFlag reads a log level.
+type levelFlag struct{ level *slog.Level }
+
+func (l levelFlag) String() string {
+	if l.level == nil {
+		return ""
+	}
+	return strings.ToLower(l.level.String())
+}
+func (l levelFlag) Set(text string) error { return l.level.UnmarshalText([]byte(text)) }
+func (l levelFlag) Type() string          { return "level" }
+
+// logger writes to standard error.
+func (f *roleFlags) logger(cmd *cobra.Command) *slog.Logger {
+	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: f.logLevel}))
+}
+
+// serve starts nodes, calls started, and runs them until a signal or their own end.
+func serve(cmd *cobra.Command, cfg embed.Config, started func(*embed.Node) error) error {
+	ctx, stop := untilSignal(cmd.Context(), func(text string) { fmt.Fprintln(cmd.ErrOrStderr(), text) })
+	defer stop()
+	node, err := embed.Start(ctx, cfg)
+	if err != nil {
+		return startError(err)
+	}
+	if err := started(node); err != nil {
+		return errors.Join(err, node.Stop())
+	}
+	select {
+	case <-ctx.Done():
+	case <-node.Done():
+	}
+	return node.Stop()
+}
+
+// startError adds what to do about a start that failed.
+func startError(err error) error {
+	switch {
+	case errors.Is(err, embed.ErrConfig):
+		return &usageError{err}
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%w\n  Another process has that port: stop it, or take other ports with --namesrv-port and --broker-port (standalone) or listenPort", err)
+	case errors.Is(err, store.ErrStoreLocked):
+		return fmt.Errorf("%w\n  Another broker runs on that directory: stop it, or take another with --data (standalone) or storePathRootDir", err)
+	}
+	return err
 }
