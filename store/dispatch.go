@@ -11,6 +11,7 @@ import (
 	"github.com/quorate/quorate/message"
 	"github.com/quorate/quorate/store/commitlog"
 	"github.com/quorate/quorate/store/consumequeue"
+	"github.com/quorate/quorate/store/index"
 )
 
 // Bounds of dispatch.
@@ -32,25 +33,26 @@ func indexed(r *message.Record) bool {
 
 // dispatch adds one record to its queue, if that is asked for, and its keys to the batch. It may be repeated.
 func (s *Store) dispatch(r *message.Record, toQueue bool) error {
+	names := index.NamesOf(r.Properties)
 	if toQueue && indexed(r) {
-		if err := s.dispatchUnit(r); err != nil {
+		if err := s.dispatchUnit(r, names); err != nil {
 			return err
 		}
 	}
 	if s.index != nil {
-		s.batch.Add(r)
+		s.batch.AddNamed(r, names)
 	}
 	s.last = lastRecord{r.PhysicalOffset, r.StoreTimestamp}
 	return nil
 }
 
-func (s *Store) dispatchUnit(r *message.Record) error {
+func (s *Store) dispatchUnit(r *message.Record, names index.Names) error {
 	if !validTopic(r.Topic) {
 		s.complain(r, "topic cannot name a directory")
 		return nil
 	}
 	outcome, err := s.queues.Append(r.Topic, r.QueueID, r.QueueOffset, consumequeue.Unit{
-		PhysicalOffset: r.PhysicalOffset, Size: r.Size, TagsCode: s.tagsCode(r),
+		PhysicalOffset: r.PhysicalOffset, Size: r.Size, TagsCode: s.tagsCode(r, names),
 	})
 	if err != nil {
 		return err
@@ -89,17 +91,15 @@ func (s *Store) complain(r *message.Record, what string) {
 }
 
 // tagsCode is what the queue unit says about the tags: their hash, or the delivery time of a delayed message.
-func (s *Store) tagsCode(r *message.Record) int64 {
-	if string(r.Topic) == scheduleTopic && len(s.cfg.DelayLevels) > 0 {
-		if text, ok := r.Properties.Lookup(message.DelayTimeLevel); ok {
-			if level, err := strconv.Atoi(string(text)); err == nil && level > 0 {
-				level = min(level, len(s.cfg.DelayLevels))
-				return r.StoreTimestamp + s.cfg.DelayLevels[level-1].Milliseconds()
-			}
+func (s *Store) tagsCode(r *message.Record, names index.Names) int64 {
+	if len(names.Delay) > 0 && len(s.cfg.DelayLevels) > 0 && string(r.Topic) == scheduleTopic {
+		if level, err := strconv.Atoi(string(names.Delay)); err == nil && level > 0 {
+			level = min(level, len(s.cfg.DelayLevels))
+			return r.StoreTimestamp + s.cfg.DelayLevels[level-1].Milliseconds()
 		}
 	}
-	if tags, ok := r.Properties.Lookup(message.Tags); ok {
-		return int64(message.JavaHash(tags))
+	if len(names.Tags) > 0 {
+		return int64(message.JavaHash(names.Tags))
 	}
 	return 0
 }

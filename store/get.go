@@ -74,7 +74,7 @@ const (
 	viewBytesMax = 4 << 20
 	// spanMax and spanDensity: records in files that lie closer than that are read at once, the bytes between them as well.
 	spanMax     = 256 << 10
-	spanDensity = 3
+	spanDensity = 6
 )
 
 // pick is a record that a Get takes.

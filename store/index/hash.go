@@ -1,6 +1,7 @@
 package index
 
 import (
+	"bytes"
 	"unicode/utf8"
 
 	"github.com/quorate/quorate/message"
@@ -62,43 +63,51 @@ type pendingKey struct {
 	storeTime int64
 }
 
+// Names are the properties of a record that dispatch looks at, as slices of it; nil where the record has none.
+type Names struct{ Unique, Keys, Tags, Delay []byte }
+
+// NamesOf finds them in one walk.
+func NamesOf(p message.Properties) (n Names) {
+	for name, value := range p.All {
+		switch string(name) {
+		case message.UniqueKey:
+			n.Unique = value
+		case message.Keys:
+			n.Keys = value
+		case message.Tags:
+			n.Tags = value
+		case message.DelayTimeLevel:
+			n.Delay = value
+		}
+	}
+	return n
+}
+
 // Add adds the keys of a record: its unique key, each word of KEYS, and its tags. Rolled back transactions have none.
-func (b *Batch) Add(r *message.Record) {
+func (b *Batch) Add(r *message.Record) { b.AddNamed(r, NamesOf(r.Properties)) }
+
+// AddNamed is Add for a caller who has the names already.
+func (b *Batch) AddNamed(r *message.Record, n Names) {
 	b.end = r.PhysicalOffset + int64(r.Size)
 	if r.SysFlag.Transaction() == message.TransactionRollback {
 		return
 	}
 	prefix := 31*extend(0, r.Topic) + '#'
-	var unique, keys, tags []byte
-	r.Properties.All(func(name, value []byte) bool {
-		switch string(name) {
-		case message.UniqueKey:
-			unique = value
-		case message.Keys:
-			keys = value
-		case message.Tags:
-			tags = value
-		}
-		return true
-	})
-	if len(unique) > 0 {
-		b.add(extend(prefix, unique), r)
+	if len(n.Unique) > 0 {
+		b.add(extend(prefix, n.Unique), r)
 	}
-	for len(keys) > 0 {
+	for keys := n.Keys; len(keys) > 0; {
 		word := keys
 		keys = nil
-		for i, c := range word {
-			if c == ' ' {
-				word, keys = word[:i], word[i+1:]
-				break
-			}
+		if i := bytes.IndexByte(word, ' '); i >= 0 {
+			word, keys = word[:i], word[i+1:]
 		}
 		if len(word) > 0 {
 			b.add(extend(prefix, word), r)
 		}
 	}
-	if b.WithTags && len(tags) > 0 {
-		b.add(extend(31*extend(prefix, tagType)+'#', tags), r)
+	if b.WithTags && len(n.Tags) > 0 {
+		b.add(extend(31*extend(prefix, tagType)+'#', n.Tags), r)
 	}
 }
 
