@@ -334,7 +334,7 @@ func serveBroker(t *testing.T, network *memnet.Network, addr string, told chan<-
 	}
 }
 
-func TestReadyMeansThatTheBrokerIsRegistered(t *testing.T) {
+func TestCase181ReadyMeansThatTheBrokerIsRegistered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)
 		defer w.end()

@@ -150,7 +150,7 @@ func TestTopicsThatARegistrationLacksStayUnlessConfigured(t *testing.T) {
 	}
 }
 
-func TestOldMasterCannotTakeTheRouteBack(t *testing.T) {
+func TestCase29OldMasterCannotTakeTheRouteBack(t *testing.T) {
 	tab := table()
 	register(t, tab, broker(0, func(r *route.Registration) { r.Version.StateVersion, r.Addr = 2, "10.0.0.9:10911" }))
 	out := register(t, tab, broker(0, func(r *route.Registration) { r.Version.StateVersion = 1 }))
