@@ -2,7 +2,9 @@ package protocol
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -130,25 +132,59 @@ func (s *jsonScanner) commandField(key []byte, c *Command) (err error) {
 	return s.skip(0)
 }
 
+// extFields is object for the part of the header that is long: the same grammar, without a call per byte of punctuation.
 func (s *jsonScanner) extFields(c *Command) error {
 	if s.peek() != '{' {
 		return s.skip(0) // null
 	}
-	err := s.object(func(key []byte) error {
-		value, present, err := s.scalar()
-		if err != nil || !present {
+	s.at++
+	if s.peek() == '}' {
+		s.at++
+		c.shape |= emptyExtFields
+		return nil
+	}
+	for {
+		if !s.next('"') {
+			return s.fail("no key")
+		}
+		s.at--
+		key, err := s.text()
+		if err != nil {
 			return err
 		}
-		if len(c.Ext) == ExtFieldsMax {
-			return s.fail("too many ext fields")
+		if !s.next(':') {
+			return s.fail("no colon")
 		}
-		c.Ext = append(c.Ext, ExtField{Key: key, Value: value})
+		value, present, err := s.scalar()
+		if err != nil {
+			return err
+		}
+		if present {
+			if len(c.Ext) == ExtFieldsMax {
+				return s.fail("too many ext fields")
+			}
+			c.Ext = append(c.Ext, ExtField{Key: key, Value: value})
+		}
+		if s.next(',') {
+			continue
+		}
+		if !s.next('}') {
+			return s.fail("no comma")
+		}
+		if len(c.Ext) == 0 {
+			c.shape |= emptyExtFields
+		}
 		return nil
-	})
-	if len(c.Ext) == 0 {
-		c.shape |= emptyExtFields
 	}
-	return err
+}
+
+// next passes over b if it is the next significant byte.
+func (s *jsonScanner) next(b byte) bool {
+	if s.at < len(s.b) && s.b[s.at] == b || s.peek() == b {
+		s.at++
+		return true
+	}
+	return false
 }
 
 // scalar reads a string, number or boolean as text, a nested value as the text it stands in. Null counts as absent.
@@ -294,55 +330,94 @@ func (s *jsonScanner) skipArray(depth int) error {
 
 // text reads a string whose opening quote is next. Without an escape it is a slice of the input.
 func (s *jsonScanner) text() ([]byte, error) {
-	s.at++
-	start := s.at
-	for i := start; i < len(s.b); i++ {
-		switch s.b[i] {
-		case '"':
-			s.at = i + 1
-			return s.b[start:i:i], nil
-		case '\\':
-			return s.escapedText(start, i)
+	start := s.at + 1
+	end := start + plainBytes(s.b[start:])
+	if end < len(s.b) && s.b[end] == '"' {
+		s.at = end + 1
+		return s.b[start:end:end], nil
+	}
+	return s.escapedText(start, end)
+}
+
+// Eight bytes at a time: a word with the high bit of every byte, and the same of every lowest bit.
+const (
+	highBits = 0x8080808080808080
+	lowBits  = 0x0101010101010101
+)
+
+// zeroBytes marks the zero bytes of w by their high bits; marks above the lowest may be wrong.
+func zeroBytes(w uint64) uint64 { return (w - lowBits) &^ w & highBits }
+
+// plainBytes counts the bytes before the first quote or backslash.
+func plainBytes(b []byte) int {
+	i := 0
+	for ; i+8 <= len(b); i += 8 {
+		w := binary.LittleEndian.Uint64(b[i:])
+		if marks := zeroBytes(w^lowBits*'"') | zeroBytes(w^lowBits*'\\'); marks != 0 {
+			return i + bits.TrailingZeros64(marks)/8
 		}
 	}
-	return nil, s.fail("unterminated string")
+	for ; i < len(b); i++ {
+		if b[i] == '"' || b[i] == '\\' {
+			break
+		}
+	}
+	return i
+}
+
+// unescapedBytes counts the bytes before the first that must be escaped.
+func unescapedBytes(b []byte) int {
+	i := 0
+	for ; i+8 <= len(b); i += 8 {
+		w := binary.LittleEndian.Uint64(b[i:])
+		control := (w - lowBits*' ') &^ w & highBits
+		if marks := control | zeroBytes(w^lowBits*'"') | zeroBytes(w^lowBits*'\\'); marks != 0 {
+			return i + bits.TrailingZeros64(marks)/8
+		}
+	}
+	for ; i < len(b); i++ {
+		if b[i] < ' ' || b[i] == '"' || b[i] == '\\' {
+			break
+		}
+	}
+	return i
 }
 
 // escapedText goes on with a string from its first escape, moving what follows down over the escapes.
-func (s *jsonScanner) escapedText(start, escape int) ([]byte, error) {
-	b, to, from := s.b, escape, escape
-	for from < len(b) {
-		ch := b[from]
-		if ch == '"' {
-			s.at = from + 1
-			return b[start:to:to], nil
-		}
-		if ch != '\\' {
-			b[to] = ch
-			to, from = to+1, from+1
-			continue
-		}
-		if from+1 >= len(b) {
-			break
-		}
+func (s *jsonScanner) escapedText(start, at int) ([]byte, error) {
+	b, to, from := s.b, at, at
+	for from+1 < len(b) && b[from] == '\\' {
 		if b[from+1] == 'u' {
 			r, n := unescapeRune(b[from:])
 			if n == 0 {
 				s.at = from
 				return nil, s.fail("bad unicode escape")
 			}
-			to += utf8.EncodeRune(b[to:to+4:cap(b)], r) // at most 3 bytes for 6 read, 4 for 12
+			if r < utf8.RuneSelf {
+				b[to] = byte(r)
+				to++
+			} else {
+				to += utf8.EncodeRune(b[to:from+n], r) // at most 3 bytes for 6 read, 4 for 12
+			}
 			from += n
-			continue
+		} else {
+			plain, ok := unescapeByte(b[from+1])
+			if !ok {
+				s.at = from
+				return nil, s.fail("bad escape")
+			}
+			b[to] = plain
+			to, from = to+1, from+2
 		}
-		plain, ok := unescapeByte(b[from+1])
-		if !ok {
-			s.at = from
-			return nil, s.fail("bad escape")
+		n := plainBytes(b[from:])
+		copy(b[to:], b[from:from+n])
+		to, from = to+n, from+n
+		if from < len(b) && b[from] == '"' {
+			s.at = from + 1
+			return b[start:to:to], nil
 		}
-		b[to] = plain
-		to, from = to+1, from+2
 	}
+	s.at = from
 	return nil, s.fail("unterminated string")
 }
 
@@ -443,16 +518,15 @@ func appendJSONHeader(dst []byte, c *Command) []byte {
 // appendJSONText writes a quoted string with RocketMQ's escapes.
 func appendJSONText(dst, text []byte) []byte {
 	dst = append(dst, '"')
-	done := 0
-	for i, b := range text {
-		if b >= ' ' && b != '"' && b != '\\' {
-			continue
+	for {
+		n := unescapedBytes(text)
+		dst = append(dst, text[:n]...)
+		if n == len(text) {
+			return append(dst, '"')
 		}
-		dst = append(dst, text[done:i]...)
-		dst = appendJSONEscape(dst, b)
-		done = i + 1
+		dst = appendJSONEscape(dst, text[n])
+		text = text[n+1:]
 	}
-	return append(append(dst, text[done:]...), '"')
 }
 
 func appendJSONEscape(dst []byte, b byte) []byte {
