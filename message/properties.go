@@ -128,21 +128,12 @@ func (p Properties) without(from int, keys ...string) Properties {
 	for i := from; i < len(p); {
 		at, _ := p.next(i)
 		name := p[at.begin:max(at.begin, at.value-1)]
-		if at.value == at.begin || !containsText(keys, name) {
+		if at.value == at.begin || !slices.ContainsFunc(keys, func(key string) bool { return key == string(name) }) {
 			kept = append(kept, p[at.begin:at.end]...)
 		}
 		i = at.end
 	}
 	return kept
-}
-
-func containsText(texts []string, b []byte) bool {
-	for _, t := range texts {
-		if t == string(b) {
-			return true
-		}
-	}
-	return false
 }
 
 // All calls yield for each pair in order, until it returns false. Key and value alias p.

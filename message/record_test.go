@@ -21,10 +21,10 @@ const goldenRecord = `0000009b daa320a7 3610a686 00000003 00000000 0000000000000
  546f70696354657374 0032
  554e49515f4b455901374630303030303130303031303030303030303030303030303030303031025441475301546167 4102`
 
-func unhex(t testing.TB, text string) []byte {
-	t.Helper()
+func unhex(tb testing.TB, text string) []byte {
+	tb.Helper()
 	b, err := hex.DecodeString(strings.Join(strings.Fields(text), ""))
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return b
 }
 
@@ -99,7 +99,7 @@ func TestRecordShapesRoundTrip(t *testing.T) {
 		flags  message.SysFlag
 		magic  uint32
 	}{
-		"smallest":          {func(m *message.Message) {}, 92, 0, message.MagicV1},
+		"smallest":          {func(*message.Message) {}, 92, 0, message.MagicV1},
 		"born v6":           {func(m *message.Message) { m.BornHost = v6 }, 104, message.FlagBornHostV6, message.MagicV1},
 		"store v6":          {func(m *message.Message) { m.StoreHost = v6 }, 104, message.FlagStoreHostV6, message.MagicV1},
 		"both v6":           {func(m *message.Message) { m.BornHost, m.StoreHost = v6, v6 }, 116, 0x30, message.MagicV1},
@@ -132,7 +132,7 @@ func TestRecordShapesRoundTrip(t *testing.T) {
 			require.Equal(t, m.Flag, r.Flag)
 			require.Equal(t, m.ReconsumeTimes, r.ReconsumeTimes)
 			require.Equal(t, m.PreparedTransactionOffset, r.PreparedTransactionOffset)
-			require.Equal(t, len(m.Properties), len(r.Properties))
+			require.Len(t, r.Properties, len(m.Properties))
 			again := r.Message()
 			require.Equal(t, b, message.AppendRecord(nil, &again, 5, 6, 7))
 		})
@@ -222,7 +222,7 @@ func TestHotPathsDoNotAllocate(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		buf = message.AppendRecord(buf[:0], &m, 1024, 7, 9)
 		if _, err := message.DecodeRecord(record, true); err != nil {
-			panic(err)
+			t.Error(err)
 		}
 		entries, _ = message.AppendBatchEntries(entries[:0], batch, 1)
 		_, _ = m.Properties.Lookup("TAGS")

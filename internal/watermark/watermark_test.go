@@ -152,3 +152,36 @@ func BenchmarkAdvanceWithFarWaiters(b *testing.B) {
 		w.Advance(at)
 	}
 }
+
+func TestRewindFailsThoseAboveAndTheOffsetCanBeReachedAgain(t *testing.T) {
+	var w watermark.Watermark
+	w.Advance(10)
+	cut := errors.New("cut")
+	failed := make(chan error, 1)
+	go func() { failed <- w.Wait(t.Context(), 20) }()
+	for {
+		w.Rewind(5, cut) // until the waiter is there to be failed
+		w.Advance(10)
+		select {
+		case err := <-failed:
+			if !errors.Is(err, cut) {
+				t.Fatalf("got %v", err)
+			}
+		default:
+			continue
+		}
+		break
+	}
+	w.Rewind(5, cut)
+	if got := w.Load(); got != 5 {
+		t.Fatalf("stands at %d", got)
+	}
+	w.Rewind(7, cut)
+	if got := w.Load(); got != 5 {
+		t.Fatalf("a rewind must not move it up, stands at %d", got)
+	}
+	w.Advance(6)
+	if err := w.Wait(t.Context(), 6); err != nil {
+		t.Fatal(err)
+	}
+}

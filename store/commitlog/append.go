@@ -148,8 +148,7 @@ const inlineRounds = 4
 
 // take holds a QueueCounter's rule for transaction messages (PROTOCOL §4.9).
 func (q *QueueCounter) take(m *message.Message) int64 {
-	switch m.SysFlag.Transaction() {
-	case message.TransactionPreparedFlag, message.TransactionRollback:
+	if t := m.SysFlag.Transaction(); t == message.TransactionPreparedFlag || t == message.TransactionRollback {
 		return 0
 	}
 	return q.next.Add(1) - 1

@@ -148,8 +148,10 @@ func TestPreparedAndRolledBackMessagesTakeNoQueueOffset(t *testing.T) {
 		flag      message.SysFlag
 		got, next int64
 	}{
-		{message.TransactionPreparedFlag, 0, 7}, {message.TransactionRollback, 0, 7},
-		{message.TransactionCommit, 7, 8}, {message.TransactionNone, 8, 9},
+		{message.TransactionPreparedFlag, 0, 7},
+		{message.TransactionRollback, 0, 7},
+		{message.TransactionCommit, 7, 8},
+		{message.TransactionNone, 8, 9},
 	} {
 		m := msg("T", body(1))
 		m.SysFlag = c.flag
@@ -341,12 +343,14 @@ func TestTheUsualAppendAndReadDoNotAllocate(t *testing.T) {
 	require.LessOrEqual(t, testing.AllocsPerRun(500, func() {
 		at, err := l.Append(&m, allowed, &q)
 		if err != nil {
-			panic(err)
+			t.Error(err)
+			return
 		}
 		l.Kick(true)
 		v, err := l.Record(at.Begin)
 		if err != nil {
-			panic(err)
+			t.Error(err)
+			return
 		}
 		v.Release()
 	}), 0.0)

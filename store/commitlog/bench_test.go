@@ -3,8 +3,6 @@ package commitlog_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -16,16 +14,8 @@ import (
 
 func benchLog(b *testing.B, sync bool) *started {
 	b.Helper()
-	dir := filepath.Join(b.TempDir(), "commitlog")
-	if base := os.Getenv("QUORATE_BENCH_DIR"); base != "" {
-		var err error
-		base, err = os.MkdirTemp(base, "bench")
-		require.NoError(b, err)
-		b.Cleanup(func() { _ = os.RemoveAll(base) })
-		dir = filepath.Join(base, "commitlog")
-	}
 	cfg := commitlog.DefaultConfig()
-	cfg.Dir, cfg.SyncFlush, cfg.Now = dir, sync, time.Now
+	cfg.Dir, cfg.SyncFlush, cfg.Now = b.TempDir(), sync, time.Now
 	return start(b, cfg, vfs.OS(), commitlog.Recovery{})
 }
 
@@ -36,8 +26,15 @@ func BenchmarkAppend(b *testing.B) {
 		sync, inline bool
 		n, window    int
 	}{
-		{false, true, 1, 1}, {false, false, 1, 1}, {false, true, 1, 64}, {false, false, 1, 64}, {false, true, 64, 1}, {false, false, 64, 1},
-		{true, false, 1, 1}, {true, false, 1, 64}, {true, false, 64, 1},
+		{false, true, 1, 1},
+		{false, false, 1, 1},
+		{false, true, 1, 64},
+		{false, false, 1, 64},
+		{false, true, 64, 1},
+		{false, false, 64, 1},
+		{true, false, 1, 1},
+		{true, false, 1, 64},
+		{true, false, 64, 1},
 	} {
 		b.Run(fmt.Sprintf("sync=%t/inline=%t/%dx%d", c.sync, c.inline, c.n, c.window), func(b *testing.B) {
 			l := benchLog(b, c.sync)

@@ -44,10 +44,10 @@ type started struct {
 	stop    func()
 }
 
-func start(t testing.TB, cfg commitlog.Config, fsys vfs.FS, r commitlog.Recovery) *started {
-	t.Helper()
+func start(tb testing.TB, cfg commitlog.Config, fsys vfs.FS, r commitlog.Recovery) *started {
+	tb.Helper()
 	l, err := commitlog.Open(cfg, fsys, quiet)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	s := &started{Log: l}
 	s.found, err = l.Recover(r, func(_ int64, record *message.Record) error {
 		kept := *record
@@ -56,23 +56,23 @@ func start(t testing.TB, cfg commitlog.Config, fsys vfs.FS, r commitlog.Recovery
 		s.records = append(s.records, kept)
 		return nil
 	})
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- l.Run(ctx) }()
 	s.stop = sync.OnceFunc(func() {
 		cancel()
-		require.NoError(t, <-done)
-		require.NoError(t, l.Close())
+		require.NoError(tb, <-done)
+		require.NoError(tb, l.Close())
 	})
-	t.Cleanup(s.stop)
+	tb.Cleanup(s.stop)
 	return s
 }
 
-func (s *started) append(t testing.TB, q *commitlog.QueueCounter, m message.Message) commitlog.Appended {
-	t.Helper()
+func (s *started) append(tb testing.TB, q *commitlog.QueueCounter, m message.Message) commitlog.Appended {
+	tb.Helper()
 	at, err := s.Append(&m, nil, q)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	s.Kick(false)
 	return at
 }

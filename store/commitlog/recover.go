@@ -143,41 +143,44 @@ func (l *Log) judge(at int64, bad string, r Recovery) (torn string, err error) {
 func (l *Log) look(at, from int64) (valid int64, dirty bool, err error) {
 	v := NewView(int(min(lookWindow, l.cfg.FileSize)))
 	defer v.Release()
-	window := v.Bytes
 	for _, s := range l.files.Segments() {
 		if s.End() <= at {
 			continue
 		}
-		for pos := max(at, s.Begin()); pos < s.End(); {
-			if pos, err = s.NextData(pos); err != nil {
-				return 0, false, fmt.Errorf("look behind the end: %w", err)
-			}
-			if pos >= s.End() {
-				break
-			}
-			b := window[:min(int64(len(window)), s.End()-pos)]
-			n, err := s.ReadAt(b, pos)
-			if err != nil {
-				return 0, false, fmt.Errorf("look behind the end: %w", err)
-			}
-			b = b[:n]
-			if !dirty && len(bytes.TrimLeft(b, "\x00")) > 0 {
-				dirty = true
-			}
-			if dirty && from == maxOffset {
-				return -1, true, nil
-			}
-			if valid := l.firstValid(s, b, pos, from); valid >= 0 {
-				return valid, true, nil
-			}
-			// The next window begins a little earlier, for a head that lies across.
-			pos += max(int64(n)-message.BlankSize, 1)
-			if n < len(window) {
-				break
-			}
+		valid, dirtyHere, err := l.lookIn(s, max(at, s.Begin()), from, v.Bytes)
+		if err != nil {
+			return 0, false, fmt.Errorf("look behind the end: %w", err)
+		}
+		dirty = dirty || dirtyHere
+		if valid >= 0 || dirty && from == maxOffset {
+			return valid, dirty, nil
 		}
 	}
 	return -1, dirty, nil
+}
+
+func (l *Log) lookIn(s *segment.Segment, at, from int64, window []byte) (valid int64, dirty bool, err error) {
+	for pos := at; ; {
+		if pos, err = s.NextData(pos); err != nil || pos >= s.End() {
+			return -1, dirty, err
+		}
+		b := window[:min(int64(len(window)), s.End()-pos)]
+		if _, err := s.ReadAt(b, pos); err != nil {
+			return -1, dirty, err
+		}
+		dirty = dirty || len(bytes.TrimLeft(b, "\x00")) > 0
+		if dirty && from == maxOffset {
+			return -1, true, nil
+		}
+		if valid := l.firstValid(s, b, pos, from); valid >= 0 {
+			return valid, true, nil
+		}
+		if pos+int64(len(b)) >= s.End() {
+			return -1, dirty, nil
+		}
+		// The next window begins a little earlier, for a head that lies across.
+		pos += int64(len(b)) - message.BlankSize
+	}
 }
 
 const lookWindow = 1 << 20

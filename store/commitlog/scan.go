@@ -68,20 +68,27 @@ func (sc *scanner) decode(s *segment.Segment, size int) (*message.Record, error)
 		return nil, err
 	}
 	unproved := sc.at+int64(size) > sc.durable
-	sc.record, err = message.DecodeRecord(b[:size], sc.checkCRC || unproved)
-	switch {
-	case err != nil:
-		sc.bad = err.Error()
-		return nil, nil
-	case sc.record.PhysicalOffset != sc.at:
-		sc.bad = fmt.Sprintf("record says it is at offset %d", sc.record.PhysicalOffset)
-		return nil, nil
-	case unproved && sc.sectorMissing(&sc.record):
-		sc.bad = "record with a sector that never reached the disk"
+	sc.bad = sc.fault(b[:size], unproved)
+	if sc.bad != "" {
 		return nil, nil
 	}
 	sc.at += int64(size)
 	return &sc.record, nil
+}
+
+// fault decodes b into sc.record, and says what is wrong with it.
+func (sc *scanner) fault(b []byte, unproved bool) string {
+	var err error
+	sc.record, err = message.DecodeRecord(b, sc.checkCRC || unproved)
+	switch {
+	case err != nil:
+		return err.Error()
+	case sc.record.PhysicalOffset != sc.at:
+		return fmt.Sprintf("record says it is at offset %d", sc.record.PhysicalOffset)
+	case unproved && sc.sectorMissing(&sc.record):
+		return "record with a sector that never reached the disk"
+	}
+	return ""
 }
 
 // sectorMissing tells whether topic or properties, which no checksum covers, lie in a sector of zeros: the file was filled
