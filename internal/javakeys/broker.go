@@ -59,7 +59,7 @@ var sharedGroups = []group{
 	{"outgoing connections go straight to their peer", `socksProxyConfig`},
 	{"outgoing connections follow tls.enable and tls.client.*", `useTLS`},
 	{"RocketMQ's home directory is not needed", `rocketmqHome`},
-	{"nothing is read from this file but what -c names", `configStorePath brokerConfigPath authConfigPath configName`},
+	{"nothing is read from this file but what -c names", `brokerConfigPath authConfigPath configName`},
 }
 
 var brokerGroups = []group{
@@ -74,9 +74,9 @@ var brokerGroups = []group{
 	{"nothing waits in a queue of its own: a request over the bound of its class is refused at once", `brokerFastFailureEnable
 		waitTimeMillsInSendQueue waitTimeMillsInPullQueue waitTimeMillsInLitePullQueue waitTimeMillsInHeartbeatQueue
 		waitTimeMillsInTransactionQueue waitTimeMillsInAckQueue waitTimeMillsInAdminBrokerQueue
-		startAcceptSendRequestTimeStamp`},
+		 `},
 	{popLater, `popPollingSize maxPopPollingSize popPollingMapSize popPollingMapExpireTimeSeconds popLongPollingForceNotifyInterval
-		reviveQueueNum reviveInterval reviveMaxSlow reviveScanTime reviveAckWaitMs enableSkipLongAwaitingAck enablePopLog
+		  reviveInterval reviveMaxSlow reviveScanTime reviveAckWaitMs enableSkipLongAwaitingAck enablePopLog
 		enablePopBufferMerge enablePopBatchAck enableNotifyAfterPopOrderLockRelease enableNotifyBeforePopCalculateLag
 		enablePopMessageThreshold popInflightMessageThreshold popCkStayBufferTime popCkStayBufferTimeOut popCkMaxBufferSize
 		popCkOffsetMaxQueueSize popReviveConcurrency popReviveMaxAttemptTimes popReviveMaxReturnSizePerRead
@@ -101,11 +101,11 @@ var brokerGroups = []group{
 		checkSyncStateSetPeriod syncControllerMetadataPeriod controllerHeartBeatTimeoutMills brokerElectionPriority
 		allAckInSyncStateSet haMaxTimeSlaveNotCatchup storePathEpochFile storePathBrokerIdentity`},
 	{haLater, `enableSlaveActingMaster enableRemoteEscape skipPreOnline compatibleWithOldNameSrv brokerHeartbeatInterval
-		brokerNotActiveTimeoutMillis sendHeartbeatTimeoutMillis syncBrokerMemberGroupPeriod slaveReadEnable
-		lockInStrictMode haListenPort haMasterAddress haSendHeartbeatInterval haHousekeepingInterval haTransferBatchSize
-		haMaxGapNotInSync haFlowControlEnable maxHaTransferByteInSecond slaveTimeout totalReplicas inSyncReplicas
-		minInSyncReplicas enableAutoInSyncReplicas syncFromLastFile asyncLearner offsetCheckInSlave
-		syncMasterFlushOffsetWhenStartup brokerIP2 haSlaveFallbehindMax duplicationEnable
+		brokerNotActiveTimeoutMillis sendHeartbeatTimeoutMillis syncBrokerMemberGroupPeriod  
+		lockInStrictMode   haMasterAddress haSendHeartbeatInterval haHousekeepingInterval haTransferBatchSize
+		  haFlowControlEnable maxHaTransferByteInSecond   totalReplicas  
+		  enableAutoInSyncReplicas syncFromLastFile asyncLearner offsetCheckInSlave
+		syncMasterFlushOffsetWhenStartup   haSlaveFallbehindMax duplicationEnable
 		disableConsumeIfConsumerReadSlowly consumerFallbehindThreshold maxSlaveResendLength transferMsgByHeap
 		allowRecallWhenBrokerNotWriteable`},
 	{metrics, `metricsExporterType metricsPromExporterHost metricsPromExporterPort metricsGrpcExporterTarget
@@ -119,7 +119,7 @@ var brokerGroups = []group{
 		commercialEnable commercialTimerCount commercialTransCount enableScheduleMessageStats`},
 	{"SQL92 filters are not built yet", `enablePropertyFilter filterSupportRetry expectConsumerNumUseFilter maxErrorRateOfBloomFilter
 		filterDataCleanTimeSpan bitMapLengthConsumeQueueExt enableConsumeQueueExt mappedFileSizeConsumeQueueExt
-		filterServerNums maxFilterMessageSize`},
+		filterServerNums  `},
 	{rocksdb, `configManagerVersion persistConsumerOffsetIncrementally useSingleRocksDBForAllConfigs useStaticSubscription
 		transactionCheckRocksdbCoreThreads transactionCheckRocksdbMaxThreads transactionCheckRocksdbQueueCapacity
 		cleanRocksDBDirtyCQIntervalMin statRocksDBCQIntervalSec memTableFlushIntervalMs realTimePersistRocksDBConfig
@@ -128,7 +128,7 @@ var brokerGroups = []group{
 		rocksdbCompressionType rocksdbFlushWalFrequency rocksdbWalFileRollingThreshold transRocksDBEnable
 		transWriteOriginTransHalfEnable indexRocksDBEnable indexFileWriteEnable indexFileReadEnable timerRocksDBEnable
 		timerRocksDBStopScan timerRocksDBPrecisionMs timerRocksDBRollIntervalHours timerRocksDBRollRangeHours`},
-	{timerKey, `timerWheelEnable timerPrecisionMs timerMaxDelaySec timerRollWindowSlot timerInterceptDelayLevel timerFlushIntervalMs
+	{timerKey, `  timerPrecisionMs timerMaxDelaySec timerRollWindowSlot timerInterceptDelayLevel timerFlushIntervalMs
 		timerGetMessageThreadNum timerPutMessageThreadNum timerEnableDisruptor timerEnableCheckMetrics timerStopEnqueue
 		timerStopDequeue timerCheckMetricsWhen timerSkipUnknownError timerWarmEnable timerEnableRetryUntilSuccess
 		timerCongestNumEachSlot timerMetricSmallThreshold timerProgressLogIntervalMs mappedFileSizeTimerLog
@@ -158,18 +158,35 @@ var brokerGroups = []group{
 	{"a delayed message is written by the same path as any other", `enableScheduleAsyncDeliver scheduleAsyncDeliverMaxPendingLimit
 		scheduleAsyncDeliverMaxResendNum2Blocked`},
 	{"registration sends the whole table whenever it changed, and when the period has passed", `enableSplitRegistration
-		splitRegistrationSize enableSingleTopicRegister forceRegister compressedRegister`},
+		splitRegistrationSize enableSingleTopicRegister   compressedRegister`},
 	{"addresses come from namesrvAddr", `fetchNamesrvAddrByAddressServer fetchNameSrvAddrByDnsLookup fetchNamesrvAddrInterval
 		updateNameServerAddrPeriod`},
 	{"a broker runs alone in its process", `cleanOfflineBrokerInterval isInBrokerContainer isBrokerContainer`},
 	{"proxies and remote brokers are not built yet", `forwardTimeout enableNetWorkFlowControl`},
 	{logOnly, `isolateLogEnable printChannelGroups printChannelGroupsMinNum`},
 	{"plug-ins are Java classes", `messageStorePlugIn`},
-	{"a changed offset table is written as a whole", `consumerOffsetUpdateVersionStep delayOffsetUpdateVersionStep
+	{"a changed offset table is written as a whole", `  delayOffsetUpdateVersionStep
 		flushConsumerOffsetHistoryInterval`},
 	{"a record over 127 bytes of topic is always written in the second version of the format", `autoMessageVersionOnTopicLen`},
 	{"the property checksum of 5.x is not written; records that carry it are read", `enabledAppendPropCRC forceVerifyPropCRC`},
 	{"consumers see confirmed messages only", `readUnCommitted`},
+	{"a changed file is written once per interval, whole", `flushCommitLogLeastPages flushConsumeQueueLeastPages
+		flushCommitLogThoroughInterval flushConsumeQueueThoroughInterval flushCommitLogTimed`},
+	{"expired consume queues go with the log files they point into, at the same pace", `deleteConsumeQueueFilesInterval
+		enableCleanExpiredOffset`},
+	{"an append waits for the lock of the log and for nothing else", `putMessageTimeout`},
+	{"consume queues are RocketMQ's files", `storeType`},
+	{"topics may be 127 bytes long, retry and dead-letter topics 255, as on the wire", `maxTopicLength`},
+	{"whether a record is still in memory is known, not guessed", `accessMessageInMemoryHotRatio`},
+	{"a broker serves as soon as it has started", `disappearTimeAfterStart`},
+	{"broadcasting consumers keep their offsets themselves", `enableBroadcastOffsetStore broadcastOffsetExpireSecond
+		broadcastOffsetExpireMaxSecond`},
+	{"members hear of a change at once", `realTimeNotifyConsumerChange`},
+	{"subscriptions go with the last member of their group", `subscriptionExpiredTimeout`},
+	{"a topic's retry topics belong to its groups and go with them", `clearRetryTopicWhenDeleteTopic`},
+	{"groups of the system are always there", `enableCreateSysGroup`},
+	{"the end of a transaction is noted when it is decided; what is noted together is written together", `transactionOpBatchInterval`},
+	{"what may be changed while the broker runs is an allow-list", `configBlackList`},
 	{"a broker is a member of one cluster, named by brokerClusterName", `clusterName`},
 }
 
