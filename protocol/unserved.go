@@ -87,7 +87,6 @@ var Unserved = map[RequestCode]string{
 	CodeRemoveBroker: "only a BrokerContainer answers it; one process here is one broker",
 
 	CodeUpdateAndCreateStaticTopic: "static topics are not supported",
-	CodeUpdateAndGetGroupForbidden: "per-topic read bans of a group are not supported",
 
 	CodeCheckRocksDBCQWriteProgress: "there is no RocksDB store",
 	CodeExportRocksDBConfigToJSON:   "there is no RocksDB store",
