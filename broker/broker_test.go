@@ -555,3 +555,44 @@ func TestSyncMasterWithoutItsReplicaRefuses(t *testing.T) {
 	require.NotEqual(t, protocol.Success, protocol.ResponseCode(answer.Code))
 	require.NotEmpty(t, answer.Remark)
 }
+
+// CASES 106: records carry the address that clients are told, whatever the broker listens on.
+func TestStoreHostIsTheAdvertisedAddress(t *testing.T) {
+	cfg := config(t)
+	cfg.Identity.IP1 = "10.1.2.3"
+	n := start(t, cfg)
+	require.Equal(t, "10.1.2.3:10911", n.b.Addr())
+	h := n.send("T", "x", nil)
+	host, _, err := message.ParseOffsetID(h.MsgID)
+	require.NoError(t, err)
+	require.Equal(t, n.b.Addr(), host.String())
+}
+
+func TestRestartKeepsTransactionsDelaysAndProgress(t *testing.T) {
+	n := start(t, config(t))
+	n.createTopic("T", 1)
+	var ends []*protocol.EndTransactionRequest
+	for _, body := range []string{"decided", "open"} {
+		h := n.send("T", body, map[string]string{message.TransactionPrepared: "true", message.ProducerGroup: "pg"})
+		_, offset, err := message.ParseOffsetID(h.MsgID)
+		require.NoError(t, err)
+		ends = append(ends, &protocol.EndTransactionRequest{
+			ProducerGroup: "pg", TranStateTableOffset: h.QueueOffset, CommitLogOffset: offset, CommitOrRollback: 8, MsgID: "k",
+		})
+	}
+	n.must(ends[0], nil, nil)
+	n.send("T", "late", map[string]string{message.DelayTimeLevel: "2"})
+	n.heartbeat("c1", consumer("g", "T"))
+	n.must(&protocol.UpdateConsumerOffsetRequest{ConsumerGroup: "g", Topic: "T", CommitOffset: 1}, nil, nil)
+	n.restart()
+	n.refused(ends[0], nil, protocol.IllegalOperation)
+	n.must(ends[1], nil, nil)
+	require.Eventually(t, func() bool { return n.maxOffset("T") == 3 }, 5*time.Second, 10*time.Millisecond)
+	var bodies []string
+	for _, r := range n.pull("g", "T", 0) {
+		bodies = append(bodies, string(r.Body))
+	}
+	require.ElementsMatch(t, []string{"decided", "open", "late"}, bodies)
+	answer := n.must(&protocol.QueryConsumerOffsetRequest{ConsumerGroup: "g", Topic: "T"}, nil, nil)
+	require.Equal(t, "1", answer.Ext.Get("offset"))
+}
