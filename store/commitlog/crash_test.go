@@ -128,12 +128,16 @@ func keepers(seed uint64) map[string]func() bool {
 func TestPowerCutAtEveryOperation(t *testing.T) {
 	fsys := vfs.NewCrashable()
 	promises := history(t, fsys, []int{1, 1, 3, 7, 2, 12, 1, 5, 9, 1, 4}, 6)
+	seeds, least := uint64(24), 4000
+	if testing.Short() {
+		seeds, least = 2, 400
+	}
 	states, p := 0, 0
 	for at := range fsys.Ops() + 1 {
 		for p+1 < len(promises) && promises[p+1].ops <= at {
 			p++
 		}
-		for seed := range uint64(24) {
+		for seed := range seeds {
 			for name, keep := range keepers(uint64(at)*8 + seed) {
 				if seed > 0 && (name == "all" || name == "none") {
 					continue
@@ -148,7 +152,7 @@ func TestPowerCutAtEveryOperation(t *testing.T) {
 		states++
 	}
 	t.Logf("%d operations, %d disk states", fsys.Ops(), states)
-	require.Greater(t, states, 4000)
+	require.Greater(t, states, least)
 }
 
 // bound is promise p, with the records that appends at the same operation count already put in memory: they may have been

@@ -151,7 +151,11 @@ func TestRandomHistoriesMatchTheModel(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	for range 60 {
+	histories := 60
+	if testing.Short() {
+		histories = 10
+	}
+	for range histories {
 		ops := make([]byte, 40)
 		for i := range ops {
 			ops[i] = byte(rng.IntN(256))
