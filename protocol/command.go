@@ -2,6 +2,8 @@
 // It holds no sockets and no server behaviour. Numbers come from RocketMQ's RequestCode and ResponseCode.
 package protocol
 
+import "slices"
+
 // RequestCode identifies a remoting request on the wire (RocketMQ RequestCode). Never renumber.
 type RequestCode int32
 
@@ -71,9 +73,9 @@ type ExtFields []ExtField
 
 // Lookup returns the value of key without copying. Of several fields with one key the last counts, as in a Java map.
 func (e ExtFields) Lookup(key string) ([]byte, bool) {
-	for i := len(e) - 1; i >= 0; i-- {
-		if string(e[i].Key) == key {
-			return e[i].Value, true
+	for _, f := range slices.Backward(e) {
+		if string(f.Key) == key {
+			return f.Value, true
 		}
 	}
 	return nil, false

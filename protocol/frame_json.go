@@ -189,11 +189,11 @@ func (s *jsonScanner) next(b byte) bool {
 
 // scalar reads a string, number or boolean as text, a nested value as the text it stands in. Null counts as absent.
 func (s *jsonScanner) scalar() (text []byte, present bool, err error) {
-	switch b := s.peek(); {
-	case b == '"':
+	switch s.peek() {
+	case '"':
 		text, err = s.text()
 		return text, err == nil, err
-	case b == '{' || b == '[':
+	case '{', '[':
 		start := s.at
 		err = s.skip(0)
 		return s.b[start:s.at:s.at], err == nil, err

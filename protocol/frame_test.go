@@ -17,28 +17,28 @@ import (
 )
 
 // split cuts a stream of whole frames.
-func split(t testing.TB, stream []byte) (frames [][]byte) {
-	t.Helper()
+func split(tb testing.TB, stream []byte) (frames [][]byte) {
+	tb.Helper()
 	for len(stream) > 0 {
 		n, err := protocol.FrameBytes(stream)
-		require.NoError(t, err)
-		require.Positive(t, n)
-		require.LessOrEqual(t, n, len(stream))
+		require.NoError(tb, err)
+		require.Positive(tb, n)
+		require.LessOrEqual(tb, n, len(stream))
 		frames = append(frames, stream[:n])
 		stream = stream[n:]
 	}
 	return frames
 }
 
-func captured(t testing.TB) (frames [][]byte) {
-	t.Helper()
+func captured(tb testing.TB) (frames [][]byte) {
+	tb.Helper()
 	files, err := filepath.Glob("testdata/frames/*.bin")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
+	require.NoError(tb, err)
+	require.NotEmpty(tb, files)
 	for _, name := range files {
 		stream, err := os.ReadFile(name)
-		require.NoError(t, err)
-		frames = append(frames, split(t, stream)...)
+		require.NoError(tb, err)
+		frames = append(frames, split(tb, stream)...)
 	}
 	return frames
 }
@@ -65,6 +65,7 @@ func TestGoldenVectors(t *testing.T) {
 	frame := protocol.AppendFrame(nil, c)
 	require.Len(t, frame, 176)
 	require.Equal(t, "000000ac000000a8", hex.EncodeToString(frame[:8]))
+	//nolint:testifylint // the bytes count, not their meaning
 	require.Equal(t, `{"code":14,"extFields":{"queueId":"3","bname":"b","topic":"t","consumerGroup":"g"},"flag":0,"language":"JAVA","opaque":0,"serializeTypeCurrentRPC":"JSON","version":479}`, string(frame[8:]))
 
 	c.Serialization = protocol.RocketMQ
@@ -108,6 +109,7 @@ func TestJSONHeaderIsReadAsTolerantlyAsFastjsonDoes(t *testing.T) {
 	c, err = decode(jsonFrame(`{"code":1,"language":"GO","version":317,"opaque":1,"flag":0,"remark":"","extFields":{}}`, ""))
 	require.NoError(t, err)
 	require.Equal(t, protocol.Go, c.Language)
+	//nolint:testifylint // the bytes count, not their meaning
 	require.Equal(t, `{"code":1,"extFields":{},"flag":0,"language":"GO","opaque":1,"remark":"","version":317}`, string(protocol.AppendFrame(nil, c)[8:]))
 
 	c, err = decode(jsonFrame(`{"opaque":1.0,"version":-0}`, ""))
@@ -166,11 +168,21 @@ func TestFrameLengthIsJudgedBeforeAnythingElse(t *testing.T) {
 		total, mark uint32
 		want        int // 0: refused
 	}{
-		{0, 0, 0}, {3, 2, 0}, {4, 0, 0}, {5, 1, 9}, {6, 2, 10}, {6, 3, 0},
-		{0xffffffff, 2, 0}, {0x7fffffff, 2, 0}, {0x80000000, 2, 0},
-		{protocol.FrameBytesMax - 4, 2, protocol.FrameBytesMax}, {protocol.FrameBytesMax - 3, 2, 0},
-		{1 << 20, protocol.HeaderBytesMax, 1<<20 + 4}, {1 << 20, protocol.HeaderBytesMax + 1, 0},
-		{100, 1<<24 | 21, 104}, {100, 2<<24 | 21, 0},
+		{0, 0, 0},
+		{3, 2, 0},
+		{4, 0, 0},
+		{5, 1, 9},
+		{6, 2, 10},
+		{6, 3, 0},
+		{0xffffffff, 2, 0},
+		{0x7fffffff, 2, 0},
+		{0x80000000, 2, 0},
+		{protocol.FrameBytesMax - 4, 2, protocol.FrameBytesMax},
+		{protocol.FrameBytesMax - 3, 2, 0},
+		{1 << 20, protocol.HeaderBytesMax, 1<<20 + 4},
+		{1 << 20, protocol.HeaderBytesMax + 1, 0},
+		{100, 1<<24 | 21, 104},
+		{100, 2<<24 | 21, 0},
 		{binary.BigEndian.Uint32([]byte("PRI ")), binary.BigEndian.Uint32([]byte("* HT")), 0},
 		{binary.BigEndian.Uint32([]byte("GET ")), binary.BigEndian.Uint32([]byte("/ HT")), 0},
 	} {
@@ -246,6 +258,7 @@ func FuzzDecodeFrame(f *testing.F) {
 }
 
 func benchmarkDecode(b *testing.B, kind protocol.Serialization) {
+	b.Helper()
 	frame := sendFrame(kind)
 	buf := make([]byte, len(frame))
 	var c protocol.Command

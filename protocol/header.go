@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -47,7 +48,7 @@ func planOf(t reflect.Type) *headerPlan {
 func (p *headerPlan) add(t reflect.Type, outer []int) {
 	for i := range t.NumField() {
 		f := t.Field(i)
-		index := append(outer[:len(outer):len(outer)], i)
+		index := append(slices.Clip(outer), i)
 		tag, tagged := f.Tag.Lookup("ext")
 		if !tagged {
 			if f.Anonymous && f.Type.Kind() == reflect.Struct {
@@ -62,6 +63,7 @@ func (p *headerPlan) add(t reflect.Type, outer []int) {
 		}
 		_, twice := p.byName[name]
 		if !field.supported() || !f.IsExported() || twice || len(p.fields) == headerFieldsMax {
+			//nolint:forbidigo // a header type that cannot be encoded is a broken invariant of the program
 			panic(fmt.Sprintf("protocol: field %s of header %v cannot be encoded", f.Name, t))
 		}
 		if option == "required" {
@@ -76,8 +78,9 @@ func (f *headerField) supported() bool {
 	switch f.kind {
 	case reflect.String, reflect.Bool, reflect.Int, reflect.Int32, reflect.Int64:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 // DecodeHeader fills a typed header (a pointer to struct) from ext fields and copies what it keeps. A missing required

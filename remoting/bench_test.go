@@ -17,9 +17,10 @@ import (
 
 // pump keeps window requests in flight on one connection and returns when n were answered. It allocates nothing per
 // request, so that what b.ReportAllocs shows is the server's.
-func pump(b testing.TB, addr string, frame []byte, n, window int) {
-	nc, err := net.Dial("tcp", addr)
-	require.NoError(b, err)
+func pump(tb testing.TB, addr string, frame []byte, n, window int) {
+	tb.Helper()
+	nc, err := new(net.Dialer).DialContext(tb.Context(), "tcp", addr)
+	require.NoError(tb, err)
 	defer func() { _ = nc.Close() }() // nothing is lost
 	in := bufio.NewReaderSize(nc, 64<<10)
 	out := make([]byte, 0, len(frame)*window)
@@ -32,17 +33,17 @@ func pump(b testing.TB, addr string, frame []byte, n, window int) {
 		}
 		if len(out) > 0 {
 			if _, err := nc.Write(out); err != nil {
-				b.Error(err)
+				tb.Error(err)
 				return
 			}
 		}
 		for first := true; got < sent && (first || in.Buffered() > 4); first = false {
 			if _, err := io.ReadFull(in, head[:]); err != nil {
-				b.Error(err)
+				tb.Error(err)
 				return
 			}
 			if _, err := in.Discard(int(binary.BigEndian.Uint32(head[:]))); err != nil {
-				b.Error(err)
+				tb.Error(err)
 				return
 			}
 			got++
@@ -52,6 +53,7 @@ func pump(b testing.TB, addr string, frame []byte, n, window int) {
 
 // benchmarkEcho answers 1 KiB with 1 KiB, over several connections with several requests in flight on each.
 func benchmarkEcho(b *testing.B, code protocol.RequestCode, connections, window int) {
+	b.Helper()
 	f, l := newFixture(), listen(b)
 	serve(b, f.server(b, remoting.ServerConfig{}), l)
 	frame := protocol.AppendFrame(nil, &protocol.Command{
@@ -105,6 +107,9 @@ func BenchmarkCompletedElsewhere1x64(b *testing.B) {
 }
 
 func TestInlineRequestsAllocateNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("pools are not kept under the race detector")
+	}
 	f, l := newFixture(), listen(t)
 	serve(t, f.server(t, remoting.ServerConfig{}), l)
 	frame := protocol.AppendFrame(nil, &protocol.Command{Code: int32(codeEcho), Version: 479, Body: make([]byte, 1024)})

@@ -23,7 +23,8 @@ func inBubble(t *testing.T, fn func(t *testing.T, n *memnet.Network, f *fixture,
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		served := make(chan error, 1)
-		go func() { served <- f.server(t, remoting.ServerConfig{}).Serve(ctx, l) }()
+		server := f.server(t, remoting.ServerConfig{})
+		go func() { served <- server.Serve(ctx, l) }()
 		c := remoting.NewClient(remoting.ClientConfig{Dial: n.Dialer("app")}, nil)
 		fn(t, n, f, c)
 		require.NoError(t, c.Close())
@@ -34,6 +35,7 @@ func inBubble(t *testing.T, fn func(t *testing.T, n *memnet.Network, f *fixture,
 
 func TestACutLinkTimesOutAndAResetReconnects(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *memnet.Network, _ *fixture, c *remoting.Client) {
+		t.Helper()
 		echo := func(patience time.Duration) error {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
@@ -63,6 +65,7 @@ func TestACutLinkTimesOutAndAResetReconnects(t *testing.T) {
 
 func TestIdleClientConnectionIsClosedAndOpenedAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *memnet.Network, f *fixture, c *remoting.Client) {
+		t.Helper()
 		_, err := c.Invoke(t.Context(), "broker:1", request(codeEcho, "x"))
 		require.NoError(t, err)
 		time.Sleep(3 * time.Minute) // fake

@@ -210,8 +210,7 @@ func (x *Exchange) recoverPanic() {
 
 // replyFor turns a handler's error into an answer.
 func (e *endpoint) replyFor(err error) *Reply {
-	var wire *protocol.Error
-	if errors.As(err, &wire) {
+	if wire, ok := errors.AsType[*protocol.Error](err); ok {
 		return &Reply{Code: wire.Code, Remark: wire.Remark}
 	}
 	if e.errorReply != nil {

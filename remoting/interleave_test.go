@@ -61,7 +61,7 @@ func TestBodiesNeverMixBetweenConnections(t *testing.T) {
 	require.NoError(t, err)
 	s := NewServer(ServerConfig{}, router, nil, nil, slog.New(slog.DiscardHandler))
 	s.end.poison = true
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
@@ -79,7 +79,7 @@ func TestBodiesNeverMixBetweenConnections(t *testing.T) {
 		wg.Go(func() {
 			rnd := rand.New(rand.NewPCG(seed, uint64(owner)))
 			for round := range 6 {
-				if err := interleave(l.Addr().String(), owner, rnd, round%2 == 1); err != nil {
+				if err := interleave(t.Context(), l.Addr().String(), owner, rnd, round%2 == 1); err != nil {
 					t.Errorf("connection of %d: %v", owner, err)
 				}
 			}
@@ -93,8 +93,8 @@ func TestBodiesNeverMixBetweenConnections(t *testing.T) {
 }
 
 // interleave sends requests of all three kinds and checks every answer; breakOff ends with half a frame.
-func interleave(addr string, owner uint32, rnd *rand.Rand, breakOff bool) error {
-	nc, err := net.Dial("tcp", addr)
+func interleave(ctx context.Context, addr string, owner uint32, rnd *rand.Rand, breakOff bool) error {
+	nc, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return err
 	}
@@ -211,14 +211,14 @@ func TestPartlyReceivedLargeFramesAreBoundedTogether(t *testing.T) {
 	s := NewServer(ServerConfig{Limits: Limits{LargeReadBytesMax: 3 << 20}}, nil, nil, nil, slog.New(slog.DiscardHandler))
 	closed := make(chan error, 8)
 	s.end.onClose = func(c *Conn) { closed <- context.Cause(c.Context()) }
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ctx, l) }()
 	var conns []net.Conn
 	for range 4 {
-		nc, err := net.Dial("tcp", l.Addr().String())
+		nc, err := new(net.Dialer).DialContext(t.Context(), "tcp", l.Addr().String())
 		require.NoError(t, err)
 		conns = append(conns, nc)
 		frame := protocol.AppendFrame(nil, &protocol.Command{Body: make([]byte, 2<<20)})

@@ -1,6 +1,7 @@
 package remoting
 
 import (
+	"errors"
 	"net"
 	"syscall"
 	"unsafe"
@@ -26,16 +27,21 @@ func rawConn(nc net.Conn) syscall.RawConn {
 func readSocket(fd uintptr, b []byte) (n int, again bool, err error) {
 	for {
 		n, err = syscall.Read(int(fd), b)
-		switch err {
-		case nil:
-			return n, false, nil
-		case syscall.EINTR:
-		case syscall.EAGAIN:
-			return 0, true, nil
-		default:
-			return 0, false, err
+		if !errors.Is(err, syscall.EINTR) {
+			return outcome(n, err)
 		}
 	}
+}
+
+// outcome sorts what a system call said.
+func outcome(n int, err error) (int, bool, error) {
+	if err == nil {
+		return n, false, nil
+	}
+	if errors.Is(err, syscall.EAGAIN) {
+		return 0, true, nil
+	}
+	return 0, false, err
 }
 
 // socketPieces is how many pieces one call writes.
@@ -51,14 +57,8 @@ func writeSocket(fd uintptr, pieces [][]byte, vec *iovecs) (n int, again bool, e
 		} else {
 			n, err = writev(fd, pieces, vec)
 		}
-		switch err {
-		case nil:
-			return n, false, nil
-		case syscall.EINTR:
-		case syscall.EAGAIN:
-			return 0, true, nil
-		default:
-			return 0, false, err
+		if !errors.Is(err, syscall.EINTR) {
+			return outcome(n, err)
 		}
 	}
 }

@@ -58,14 +58,18 @@ func newFixture() *fixture {
 	return &fixture{release: make(chan struct{}), later: make(chan *remoting.Exchange, 1000), closed: make(chan error, 10000)}
 }
 
+func panicOnPurpose() {
+	panic("on purpose") //nolint:forbidigo // what the server does then is tested
+}
+
 var errPlain = errors.New("plain error")
 
-func (f *fixture) router(t testing.TB) *remoting.Router {
-	t.Helper()
+func (f *fixture) router(tb testing.TB) *remoting.Router {
+	tb.Helper()
 	r, err := remoting.NewRouter([]remoting.Route{
 		remoting.Inline(codeEcho, remoting.Data, func(x *remoting.Exchange) { x.Respond(&remoting.Reply{Body: x.Command.Body}) }),
 		remoting.Inline(codeLater, remoting.Data, func(x *remoting.Exchange) { f.later <- x }),
-		remoting.Inline(codePanic, remoting.Query, func(*remoting.Exchange) { panic("on purpose") }),
+		remoting.Inline(codePanic, remoting.Query, func(*remoting.Exchange) { panicOnPurpose() }),
 		remoting.Inline(codeMain, remoting.Query, func(x *remoting.Exchange) { x.Respond(&remoting.Reply{}) }).OnMainPortOnly(),
 		remoting.Inline(codeParts, remoting.Data, func(x *remoting.Exchange) { x.Respond(f.parts()) }),
 		remoting.Handle(remoting.Query, func(_ context.Context, c remoting.Call[echoHeader]) (*remoting.Reply, error) {
@@ -78,7 +82,7 @@ func (f *fixture) router(t testing.TB) *remoting.Router {
 			case "wire":
 				return nil, fmt.Errorf("wrapped: %w", protocol.Errorf(protocol.TopicNotExist, "no %s", "topic"))
 			case "panic":
-				panic("on purpose")
+				panicOnPurpose()
 			case "silent":
 				return remoting.NoReply, nil
 			}
@@ -101,13 +105,13 @@ func (f *fixture) router(t testing.TB) *remoting.Router {
 			}
 		}),
 	})
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return r
 }
 
-func (f *fixture) server(t testing.TB, cfg remoting.ServerConfig) *remoting.Server {
-	t.Helper()
-	return remoting.NewServer(cfg, f.router(t), func(err error) *remoting.Reply {
+func (f *fixture) server(tb testing.TB, cfg remoting.ServerConfig) *remoting.Server {
+	tb.Helper()
+	return remoting.NewServer(cfg, f.router(tb), func(err error) *remoting.Reply {
 		if errors.Is(err, errPlain) {
 			return &remoting.Reply{Code: protocol.QueryNotFound, Remark: "mapped"}
 		}
@@ -116,30 +120,30 @@ func (f *fixture) server(t testing.TB, cfg remoting.ServerConfig) *remoting.Serv
 }
 
 // serve runs s on l until the test ends.
-func serve(t testing.TB, s *remoting.Server, l net.Listener) (stop func()) {
-	t.Helper()
+func serve(tb testing.TB, s *remoting.Server, l net.Listener) (stop func()) {
+	tb.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, l) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
-		require.NoError(t, <-done)
+		require.NoError(tb, <-done)
 	})
-	t.Cleanup(stop)
+	tb.Cleanup(stop)
 	return stop
 }
 
-func listen(t testing.TB) net.Listener {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+func listen(tb testing.TB) net.Listener {
+	tb.Helper()
+	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(tb, err)
 	return l
 }
 
-func newClient(t testing.TB, cfg remoting.ClientConfig) *remoting.Client {
-	t.Helper()
+func newClient(tb testing.TB, cfg remoting.ClientConfig) *remoting.Client {
+	tb.Helper()
 	c := remoting.NewClient(cfg, nil)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	tb.Cleanup(func() { require.NoError(tb, c.Close()) })
 	return c
 }
 
@@ -149,6 +153,7 @@ func request(code protocol.RequestCode, body string) *protocol.Command {
 
 // overEveryNetwork runs fn against a server over TCP and over the in-process network.
 func overEveryNetwork(t *testing.T, cfg remoting.ServerConfig, fn func(t *testing.T, f *fixture, c *remoting.Client, addr string)) {
+	t.Helper()
 	t.Run("tcp", func(t *testing.T) {
 		f, l := newFixture(), listen(t)
 		serve(t, f.server(t, cfg), l)
@@ -165,6 +170,7 @@ func overEveryNetwork(t *testing.T, cfg remoting.ServerConfig, fn func(t *testin
 
 func TestRequestsAreAnswered(t *testing.T) {
 	overEveryNetwork(t, remoting.ServerConfig{}, func(t *testing.T, _ *fixture, c *remoting.Client, addr string) {
+		t.Helper()
 		ctx := t.Context()
 		for _, kind := range []protocol.Serialization{protocol.JSON, protocol.RocketMQ} {
 			cmd := request(codeEcho, "hello")
@@ -199,6 +205,7 @@ func TestRequestsAreAnswered(t *testing.T) {
 
 func TestFailuresHaveTheirCodes(t *testing.T) {
 	overEveryNetwork(t, remoting.ServerConfig{Fast: true}, func(t *testing.T, _ *fixture, c *remoting.Client, addr string) {
+		t.Helper()
 		missing := protocol.NewRequest(&echoHeader{}, nil)
 		missing.Ext = nil
 		for _, tc := range []struct {
@@ -255,13 +262,13 @@ type rawConn struct {
 	net.Conn
 }
 
-func dial(t testing.TB, l net.Listener) *rawConn {
-	t.Helper()
-	nc, err := net.Dial("tcp", l.Addr().String())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = nc.Close() }) // may be closed already
-	require.NoError(t, nc.SetDeadline(time.Now().Add(20*time.Second)))
-	return &rawConn{t, nc}
+func dial(tb testing.TB, l net.Listener) *rawConn {
+	tb.Helper()
+	nc, err := new(net.Dialer).DialContext(tb.Context(), "tcp", l.Addr().String())
+	require.NoError(tb, err)
+	tb.Cleanup(func() { _ = nc.Close() }) // may be closed already
+	require.NoError(tb, nc.SetDeadline(time.Now().Add(20*time.Second)))
+	return &rawConn{tb, nc}
 }
 
 func (c *rawConn) write(cmds ...*protocol.Command) {
@@ -325,6 +332,7 @@ func TestFramesMayArriveInAnyPieces(t *testing.T) {
 
 func TestPartsAreWrittenInOrderAndReleasedOnce(t *testing.T) {
 	overEveryNetwork(t, remoting.ServerConfig{}, func(t *testing.T, f *fixture, c *remoting.Client, addr string) {
+		t.Helper()
 		var released atomic.Int64
 		f.parts = func() *remoting.Reply {
 			return &remoting.Reply{
@@ -398,6 +406,7 @@ func TestAdmissionBoundsWorkAndHoldsApart(t *testing.T) {
 
 func TestClosedConnectionFailsAllPendingRequestsAtOnce(t *testing.T) {
 	overEveryNetwork(t, remoting.ServerConfig{}, func(t *testing.T, f *fixture, c *remoting.Client, addr string) {
+		t.Helper()
 		const requests = 20
 		errs := make(chan error, requests)
 		for range requests {
@@ -476,7 +485,7 @@ func TestServerDrainsBeforeItStops(t *testing.T) {
 		stopped := make(chan struct{})
 		go func() { stop(); close(stopped) }()
 		require.Eventually(t, func() bool {
-			nc, err := net.Dial("tcp", l.Addr().String())
+			nc, err := new(net.Dialer).DialContext(t.Context(), "tcp", l.Addr().String())
 			if err == nil {
 				_ = nc.Close() // only wanted to know
 			}
@@ -613,7 +622,8 @@ func TestTimeLimits(t *testing.T) {
 				require.NoError(t, err)
 				ctx, cancel := context.WithCancel(t.Context())
 				served := make(chan error, 1)
-				go func() { served <- f.server(t, remoting.ServerConfig{}).Serve(ctx, l) }()
+				server := f.server(t, remoting.ServerConfig{})
+				go func() { served <- server.Serve(ctx, l) }()
 				nc, err := network.Dial(ctx, "127.0.0.1:1")
 				require.NoError(t, err)
 				go func() { _, _ = io.Copy(io.Discard, nc) }() // ends with the connection
@@ -640,7 +650,8 @@ func TestPeerThatReadsNothingIsClosedInTime(t *testing.T) {
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		served := make(chan error, 1)
-		go func() { served <- f.server(t, remoting.ServerConfig{}).Serve(ctx, l) }()
+		server := f.server(t, remoting.ServerConfig{})
+		go func() { served <- server.Serve(ctx, l) }()
 		nc, err := network.Dial(ctx, "127.0.0.1:1")
 		require.NoError(t, err)
 		_, err = nc.Write(protocol.AppendFrame(nil, request(codeEcho, "x")))

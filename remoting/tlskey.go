@@ -211,8 +211,8 @@ func pkcs12KDF(password string, params pkcs12Params, purpose byte, size int) []b
 	for _, unit := range append(utf16.Encode([]rune(password)), 0) {
 		secret = append(secret, byte(unit>>8), byte(unit))
 	}
-	input := append(repeatTo(params.Salt, v), repeatTo(secret, v)...)
-	diversifier := repeatTo([]byte{purpose}, v)
+	input := append(repeatToBlock(params.Salt), repeatToBlock(secret)...)
+	diversifier := repeatToBlock([]byte{purpose})
 	var out []byte
 	for len(out) < size {
 		sum := sha1.Sum(append(append([]byte(nil), diversifier...), input...))
@@ -221,7 +221,7 @@ func pkcs12KDF(password string, params pkcs12Params, purpose byte, size int) []b
 		}
 		out = append(out, sum[:]...)
 		// Each block of the input, as a number, grows by the hash repeated to its length, plus one.
-		step := new(big.Int).SetBytes(repeatTo(sum[:], v)[:v])
+		step := new(big.Int).SetBytes(repeatToBlock(sum[:]))
 		step.Add(step, big.NewInt(1))
 		modulus := new(big.Int).Lsh(big.NewInt(1), 8*v)
 		for at := 0; at < len(input); at += v {
@@ -232,8 +232,9 @@ func pkcs12KDF(password string, params pkcs12Params, purpose byte, size int) []b
 	return out[:size]
 }
 
-// repeatTo repeats b to the next multiple of block bytes.
-func repeatTo(b []byte, block int) []byte {
+// repeatToBlock repeats b to the next multiple of the hash's block.
+func repeatToBlock(b []byte) []byte {
+	const block = sha1.BlockSize
 	out := make([]byte, (len(b)+block-1)/block*block)
 	for i := range out {
 		out[i] = b[i%len(b)]

@@ -3,7 +3,6 @@ package memnet_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"net"
 	"os"
@@ -151,13 +150,13 @@ func TestAWriterWaitsForAReader(t *testing.T) {
 		require.Positive(t, n)
 		require.Less(t, n, len(payload))
 		require.NoError(t, a.SetWriteDeadline(time.Time{}))
+		written := make(chan error, 1)
 		go func() {
 			_, err := a.Write(payload[n:])
-			if err != nil {
-				panic(err)
-			}
+			written <- err
 		}()
 		require.Equal(t, string(payload), read(t, b, len(payload)))
+		require.NoError(t, <-written)
 		closeAll(t, a, b)
 	})
 }
@@ -172,5 +171,5 @@ func TestNobodyListens(t *testing.T) {
 	require.ErrorContains(t, err, "in use")
 	require.NoError(t, l.Close())
 	_, err = l.Accept()
-	require.True(t, errors.Is(err, net.ErrClosed))
+	require.ErrorIs(t, err, net.ErrClosed)
 }

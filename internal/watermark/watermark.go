@@ -6,6 +6,7 @@ import (
 	"container/heap"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -116,7 +117,7 @@ func (w *Watermark) Subscribe(fn func(offset int64)) (cancel func()) {
 	s := &subscriber{fn}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.subscribers = append(w.subscribers[:len(w.subscribers):len(w.subscribers)], s)
+	w.subscribers = append(slices.Clip(w.subscribers), s)
 	return func() { w.unsubscribe(s) }
 }
 

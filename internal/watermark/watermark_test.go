@@ -139,8 +139,7 @@ func TestRandomWaitersAndCancellationsNeverMissAnAdvance(t *testing.T) {
 }
 
 func BenchmarkAdvanceWithFarWaiters(b *testing.B) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+	ctx := b.Context()
 	var w watermark.Watermark
 	for range 1000 {
 		go func() { _ = w.Wait(ctx, 1<<62) }()
