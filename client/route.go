@@ -104,7 +104,7 @@ func (c *Client) Route(ctx context.Context, topic string) (*Route, error) {
 // fetchRoute asks a NameServer and refreshes the cache.
 func (c *Client) fetchRoute(ctx context.Context, topic string) (*Route, error) {
 	standard := true
-	body, err := c.invokeNameServer(ctx, &protocol.GetRouteInfoRequest{Topic: topic, AcceptStandardJsonOnly: &standard}, nil)
+	body, err := c.invokeNameServer(ctx, &protocol.GetRouteInfoRequest{Topic: topic, AcceptStandardJSONOnly: &standard}, nil)
 	var answered *protocol.Error
 	if errors.As(err, &answered) && answered.Code == protocol.TopicNotExist {
 		return nil, fmt.Errorf("topic %q: %w: the NameServer knows no broker that has it", topic, ErrNoRoute)

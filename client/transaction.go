@@ -93,7 +93,7 @@ func (c *Client) callbacks() []remoting.Route {
 	}
 }
 
-func (c *Client) membersChanged(_ context.Context, call remoting.Call[protocol.NotifyConsumerIdsChangedRequest]) (*remoting.Reply, error) {
+func (c *Client) membersChanged(_ context.Context, call remoting.Call[protocol.NotifyConsumerIDsChangedRequest]) (*remoting.Reply, error) {
 	c.mu.Lock()
 	co := c.consumers[call.Header.ConsumerGroup]
 	c.mu.Unlock()

@@ -96,7 +96,7 @@ func (s *Server) getRouteInfo(_ context.Context, c remoting.Call[protocol.GetRou
 	if zone := c.Command.Ext.Get("__ZONE_NAME"); zone != "" && c.Command.Ext.Get("__ZONE_MODE") == "true" {
 		keepZone(data, zone)
 	}
-	if standard := c.Header.AcceptStandardJsonOnly; c.Command.Version < protocol.Version4_9_4 && (standard == nil || !*standard) {
+	if standard := c.Header.AcceptStandardJSONOnly; c.Command.Version < protocol.Version4_9_4 && (standard == nil || !*standard) {
 		text, err := fastjson.MarshalDialect(data)
 		return &remoting.Reply{Body: text}, err
 	}

@@ -178,7 +178,7 @@ func (s *Server) sendNotices(ctx context.Context) error {
 func (s *Server) sendNotice(ctx context.Context, n route.Notice, to route.Member) {
 	ctx, cancel := context.WithTimeout(ctx, noticeTimeout)
 	defer cancel()
-	err := s.client.InvokeOneway(ctx, to.Addr, protocol.NewRequest(&protocol.NotifyMinBrokerIdChangeRequest{
+	err := s.client.InvokeOneway(ctx, to.Addr, protocol.NewRequest(&protocol.NotifyMinBrokerIDChangeRequest{
 		MinBrokerID: &n.MinID, BrokerName: to.Name, MinBrokerAddr: n.MinAddr, OfflineBrokerAddr: n.Offline, HABrokerAddr: n.HAAddr,
 	}, nil))
 	if err != nil {

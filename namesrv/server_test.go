@@ -160,7 +160,7 @@ func TestRouteIsWrittenInTheFormTheClientReads(t *testing.T) {
 			accept  *bool
 			key     string
 		}{{407, nil, `"0"`}, {401, nil, `"0"`}, {399, nil, `0`}, {317, nil, `0`}, {317, &accept, `"0"`}} {
-			answer := p.ok(&protocol.GetRouteInfoRequest{Topic: "T", AcceptStandardJsonOnly: x.accept}, nil, nil,
+			answer := p.ok(&protocol.GetRouteInfoRequest{Topic: "T", AcceptStandardJSONOnly: x.accept}, nil, nil,
 				func(c *protocol.Command) { c.Version = x.version })
 			require.Equal(t, fmt.Sprintf(want, x.key), string(answer.Body), "version %d", x.version)
 		}
@@ -289,7 +289,7 @@ func TestBrokersAreToldOfANewLowestID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t, func(c *namesrv.Config) { c.NotifyMinBrokerIDChanged, c.SupportActingMaster = true, true })
 		defer w.end()
-		told := make(chan protocol.NotifyMinBrokerIdChangeRequest, 10)
+		told := make(chan protocol.NotifyMinBrokerIDChangeRequest, 10)
 		stop := serveBroker(t, w.net, "broker1:10911", told)
 		defer stop()
 		master, replica := w.peer("broker0"), w.peer("broker1")
@@ -314,9 +314,10 @@ func TestBrokersAreToldOfANewLowestID(t *testing.T) {
 }
 
 // serveBroker takes notices as a broker does.
-func serveBroker(t *testing.T, network *memnet.Network, addr string, told chan<- protocol.NotifyMinBrokerIdChangeRequest) (stop func()) {
+func serveBroker(t *testing.T, network *memnet.Network, addr string, told chan<- protocol.NotifyMinBrokerIDChangeRequest) (stop func()) {
+	t.Helper()
 	router, err := remoting.NewRouter([]remoting.Route{
-		remoting.Handle(remoting.Admin, func(_ context.Context, c remoting.Call[protocol.NotifyMinBrokerIdChangeRequest]) (*remoting.Reply, error) {
+		remoting.Handle(remoting.Admin, func(_ context.Context, c remoting.Call[protocol.NotifyMinBrokerIDChangeRequest]) (*remoting.Reply, error) {
 			told <- *c.Header
 			return nil, nil
 		}),
@@ -478,7 +479,7 @@ func TestKeyValueSettingsSurviveARestart(t *testing.T) {
 
 		content, err := vfs.ReadFile(disk, "/ns/kvConfig.json")
 		require.NoError(t, err)
-		require.Equal(t, `{"configTable":{"ORDER_TOPIC_CONFIG":{"T":"a:8"},"other":{"k":"w"}}}`, string(content))
+		require.Equal(t, []byte(`{"configTable":{"ORDER_TOPIC_CONFIG":{"T":"a:8"},"other":{"k":"w"}}}`), content, "the bytes a Java NameServer writes")
 
 		w = start(t, keep)
 		defer w.end()

@@ -1,12 +1,12 @@
 package protocol
 
-// CreateAclRequest is CreateAclRequestHeader, the header of AUTH_CREATE_ACL.
-type CreateAclRequest struct {
+// CreateACLRequest is CreateAclRequestHeader, the header of AUTH_CREATE_ACL.
+type CreateACLRequest struct {
 	Subject string `ext:"subject"`
 }
 
 // Code returns 3006.
-func (*CreateAclRequest) Code() RequestCode { return CodeAuthCreateACL }
+func (*CreateACLRequest) Code() RequestCode { return CodeAuthCreateACL }
 
 // CreateUserRequest is CreateUserRequestHeader, the header of AUTH_CREATE_USER.
 type CreateUserRequest struct {
@@ -16,15 +16,15 @@ type CreateUserRequest struct {
 // Code returns 3001.
 func (*CreateUserRequest) Code() RequestCode { return CodeAuthCreateUser }
 
-// DeleteAclRequest is DeleteAclRequestHeader, the header of AUTH_DELETE_ACL.
-type DeleteAclRequest struct {
+// DeleteACLRequest is DeleteAclRequestHeader, the header of AUTH_DELETE_ACL.
+type DeleteACLRequest struct {
 	Subject    string `ext:"subject"`
 	PolicyType string `ext:"policyType"`
 	Resource   string `ext:"resource"`
 }
 
 // Code returns 3008.
-func (*DeleteAclRequest) Code() RequestCode { return CodeAuthDeleteACL }
+func (*DeleteACLRequest) Code() RequestCode { return CodeAuthDeleteACL }
 
 // DeleteUserRequest is DeleteUserRequestHeader, the header of AUTH_DELETE_USER.
 type DeleteUserRequest struct {
@@ -34,13 +34,13 @@ type DeleteUserRequest struct {
 // Code returns 3003.
 func (*DeleteUserRequest) Code() RequestCode { return CodeAuthDeleteUser }
 
-// GetAclRequest is GetAclRequestHeader, the header of AUTH_GET_ACL.
-type GetAclRequest struct {
+// GetACLRequest is GetAclRequestHeader, the header of AUTH_GET_ACL.
+type GetACLRequest struct {
 	Subject string `ext:"subject"`
 }
 
 // Code returns 3009.
-func (*GetAclRequest) Code() RequestCode { return CodeAuthGetACL }
+func (*GetACLRequest) Code() RequestCode { return CodeAuthGetACL }
 
 // GetUserRequest is GetUserRequestHeader, the header of AUTH_GET_USER.
 type GetUserRequest struct {
@@ -50,14 +50,14 @@ type GetUserRequest struct {
 // Code returns 3004.
 func (*GetUserRequest) Code() RequestCode { return CodeAuthGetUser }
 
-// ListAclsRequest is ListAclsRequestHeader, the header of AUTH_LIST_ACL.
-type ListAclsRequest struct {
+// ListACLsRequest is ListAclsRequestHeader, the header of AUTH_LIST_ACL.
+type ListACLsRequest struct {
 	SubjectFilter  string `ext:"subjectFilter"`
 	ResourceFilter string `ext:"resourceFilter"`
 }
 
 // Code returns 3010.
-func (*ListAclsRequest) Code() RequestCode { return CodeAuthListACL }
+func (*ListACLsRequest) Code() RequestCode { return CodeAuthListACL }
 
 // ListUsersRequest is ListUsersRequestHeader, the header of AUTH_LIST_USER.
 type ListUsersRequest struct {
@@ -67,13 +67,13 @@ type ListUsersRequest struct {
 // Code returns 3005.
 func (*ListUsersRequest) Code() RequestCode { return CodeAuthListUser }
 
-// UpdateAclRequest is UpdateAclRequestHeader, the header of AUTH_UPDATE_ACL.
-type UpdateAclRequest struct {
+// UpdateACLRequest is UpdateAclRequestHeader, the header of AUTH_UPDATE_ACL.
+type UpdateACLRequest struct {
 	Subject string `ext:"subject"`
 }
 
 // Code returns 3007.
-func (*UpdateAclRequest) Code() RequestCode { return CodeAuthUpdateACL }
+func (*UpdateACLRequest) Code() RequestCode { return CodeAuthUpdateACL }
 
 // UpdateUserRequest is UpdateUserRequestHeader, the header of AUTH_UPDATE_USER.
 type UpdateUserRequest struct {

@@ -54,8 +54,8 @@ type UserInfo struct {
 	UserStatus string `json:"userStatus,omitempty"`
 }
 
-// AclInfo is what a subject may do (AclInfo).
-type AclInfo struct {
+// ACLInfo is what a subject may do (AclInfo).
+type ACLInfo struct {
 	Subject  string       `json:"subject"`
 	Policies []PolicyInfo `json:"policies"`
 }

@@ -1,5 +1,7 @@
 package protocol
 
+import "slices"
+
 // RequestType describes one request code that has a typed header.
 type RequestType struct {
 	Request      Request // a pointer to a zero header
@@ -10,6 +12,11 @@ type RequestType struct {
 
 // RequestTypes lists every request with a typed header, in the order of the codes. Its values are fresh.
 func RequestTypes() []RequestType {
+	return slices.Concat(messageTypes(), registryTypes(), adminTypes(), clusterTypes())
+}
+
+// messageTypes are those below 100: messages, offsets, topics.
+func messageTypes() []RequestType {
 	return []RequestType{
 		{Request: &SendMessageRequest{}, Response: &SendMessageResponse{}},
 		{Request: &PullMessageRequest{}, Response: &PullMessageResponse{}},
@@ -33,7 +40,7 @@ func RequestTypes() []RequestType {
 		{Request: &EndTransactionRequest{}},
 		{Request: &GetConsumerListByGroupRequest{}, ResponseBody: &GetConsumerListByGroupResponseBody{}},
 		{Request: &CheckTransactionStateRequest{}, Response: &CheckTransactionStateResponse{}},
-		{Request: &NotifyConsumerIdsChangedRequest{}},
+		{Request: &NotifyConsumerIDsChangedRequest{}},
 		{Request: &LockBatchMqRequest{}, Body: &LockBatchRequestBody{}, ResponseBody: &LockBatchResponseBody{}},
 		{Request: &UnlockBatchMqRequest{}, Body: &LockBatchRequestBody{}},
 		{Request: &GetAllConsumerOffsetRequest{}, ResponseBody: &ConsumerOffsetSerializeWrapper{}},
@@ -41,6 +48,12 @@ func RequestTypes() []RequestType {
 		{Request: &CheckClientConfigRequest{}, Body: &CheckClientRequestBody{}},
 		{Request: &GetTimerCheckPointRequest{}},
 		{Request: &GetTimerMetricsRequest{}, ResponseBody: &TimerMetrics{}},
+	}
+}
+
+// registryTypes are those from 100 to 299: NameServer, groups.
+func registryTypes() []RequestType {
+	return []RequestType{
 		{Request: &PutKVConfigRequest{}},
 		{Request: &GetKVConfigRequest{}, Response: &GetKVConfigResponse{}},
 		{Request: &DeleteKVConfigRequest{}},
@@ -67,6 +80,12 @@ func RequestTypes() []RequestType {
 		{Request: &GetConsumerStatusRequest{}, ResponseBody: &GetConsumerStatusBody{}},
 		{Request: &GetTopicsByClusterRequest{}, ResponseBody: &TopicList{}},
 		{Request: &UpdateAndCreateSubscriptionGroupListRequest{}, Body: &SubscriptionGroupList{}},
+	}
+}
+
+// adminTypes are those from 300 to 899: maintenance.
+func adminTypes() []RequestType {
+	return []RequestType{
 		{Request: &QueryTopicConsumeByWhoRequest{}, ResponseBody: &GroupList{}},
 		{Request: &QueryConsumeTimeSpanRequest{}, ResponseBody: &QueryConsumeTimeSpanBody{}},
 		{Request: &GetSystemTopicListFromNameServerRequest{}, ResponseBody: &TopicList{}},
@@ -105,11 +124,17 @@ func RequestTypes() []RequestType {
 		{Request: &QueryAssignmentRequest{}, Body: &QueryAssignmentRequestBody{}, ResponseBody: &QueryAssignmentResponseBody{}},
 		{Request: &SetMessageRequestModeRequest{}, Body: &SetMessageRequestModeRequestBody{}},
 		{Request: &GetAllMessageRequestModeRequest{}, ResponseBody: &MessageRequestModeSerializeWrapper{}},
+	}
+}
+
+// clusterTypes are those from 900: replication, Controller, access control, POP.
+func clusterTypes() []RequestType {
+	return []RequestType{
 		{Request: &GetBrokerMemberGroupRequest{}, ResponseBody: &GetBrokerMemberGroupResponseBody{}},
 		{Request: &AddBrokerRequest{}},
 		{Request: &RemoveBrokerRequest{}},
 		{Request: &BrokerHeartbeatRequest{}},
-		{Request: &NotifyMinBrokerIdChangeRequest{}},
+		{Request: &NotifyMinBrokerIDChangeRequest{}},
 		{Request: &ExchangeHAInfoRequest{}, Response: &ExchangeHAInfoResponse{}},
 		{Request: &GetBrokerHAStatusRequest{}, ResponseBody: &HARuntimeInfo{}},
 		{Request: &ResetMasterFlushOffsetRequest{}},
@@ -124,18 +149,18 @@ func RequestTypes() []RequestType {
 		{Request: &UpdateControllerConfigRequest{}},
 		{Request: &GetControllerConfigRequest{}},
 		{Request: &CleanControllerBrokerDataRequest{}},
-		{Request: &GetNextBrokerIdRequest{}, Response: &GetNextBrokerIdResponse{}},
-		{Request: &ApplyBrokerIdRequest{}, Response: &ApplyBrokerIdResponse{}},
+		{Request: &GetNextBrokerIDRequest{}, Response: &GetNextBrokerIDResponse{}},
+		{Request: &ApplyBrokerIDRequest{}, Response: &ApplyBrokerIDResponse{}},
 		{Request: &CreateUserRequest{}, Body: &UserInfo{}},
 		{Request: &UpdateUserRequest{}, Body: &UserInfo{}},
 		{Request: &DeleteUserRequest{}},
 		{Request: &GetUserRequest{}, ResponseBody: &UserInfo{}},
 		{Request: &ListUsersRequest{}, ResponseBody: &[]UserInfo{}},
-		{Request: &CreateAclRequest{}, Body: &AclInfo{}},
-		{Request: &UpdateAclRequest{}, Body: &AclInfo{}},
-		{Request: &DeleteAclRequest{}},
-		{Request: &GetAclRequest{}, ResponseBody: &AclInfo{}},
-		{Request: &ListAclsRequest{}, ResponseBody: &[]AclInfo{}},
+		{Request: &CreateACLRequest{}, Body: &ACLInfo{}},
+		{Request: &UpdateACLRequest{}, Body: &ACLInfo{}},
+		{Request: &DeleteACLRequest{}},
+		{Request: &GetACLRequest{}, ResponseBody: &ACLInfo{}},
+		{Request: &ListACLsRequest{}, ResponseBody: &[]ACLInfo{}},
 		{Request: &PopMessageRequest{}, Response: &PopMessageResponse{}},
 		{Request: &AckMessageRequest{}},
 		{Request: &PeekMessageRequest{}},

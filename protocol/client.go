@@ -16,8 +16,7 @@ type ConsumeMessageDirectlyResultRequest struct {
 func (*ConsumeMessageDirectlyResultRequest) Code() RequestCode { return CodeConsumeMessageDirectly }
 
 // GetAllProducerInfoRequest is GetAllProducerInfoRequestHeader, the header of GET_ALL_PRODUCER_INFO.
-type GetAllProducerInfoRequest struct {
-}
+type GetAllProducerInfoRequest struct{}
 
 // Code returns 328.
 func (*GetAllProducerInfoRequest) Code() RequestCode { return CodeGetAllProducerInfo }
@@ -87,14 +86,14 @@ type LockBatchMqRequest struct {
 // Code returns 41.
 func (*LockBatchMqRequest) Code() RequestCode { return CodeLockBatchMQ }
 
-// NotifyConsumerIdsChangedRequest is NotifyConsumerIdsChangedRequestHeader, the header of NOTIFY_CONSUMER_IDS_CHANGED.
-type NotifyConsumerIdsChangedRequest struct {
+// NotifyConsumerIDsChangedRequest is NotifyConsumerIdsChangedRequestHeader, the header of NOTIFY_CONSUMER_IDS_CHANGED.
+type NotifyConsumerIDsChangedRequest struct {
 	ConsumerGroup string `ext:"consumerGroup,required"`
 	RPC
 }
 
 // Code returns 40.
-func (*NotifyConsumerIdsChangedRequest) Code() RequestCode { return CodeNotifyConsumerIDsChanged }
+func (*NotifyConsumerIDsChangedRequest) Code() RequestCode { return CodeNotifyConsumerIDsChanged }
 
 // UnlockBatchMqRequest is UnlockBatchMqRequestHeader, the header of UNLOCK_BATCH_MQ.
 type UnlockBatchMqRequest struct {

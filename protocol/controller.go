@@ -83,8 +83,8 @@ type CleanControllerBrokerDataRequest struct {
 // Code returns 1011.
 func (*CleanControllerBrokerDataRequest) Code() RequestCode { return CodeCleanBrokerData }
 
-// ApplyBrokerIdRequest is ApplyBrokerIdRequestHeader, the header of CONTROLLER_APPLY_BROKER_ID.
-type ApplyBrokerIdRequest struct {
+// ApplyBrokerIDRequest is ApplyBrokerIdRequestHeader, the header of CONTROLLER_APPLY_BROKER_ID.
+type ApplyBrokerIDRequest struct {
 	ClusterName       string `ext:"clusterName"`
 	BrokerName        string `ext:"brokerName"`
 	AppliedBrokerID   *int64 `ext:"appliedBrokerId"`
@@ -92,25 +92,25 @@ type ApplyBrokerIdRequest struct {
 }
 
 // Code returns 1013.
-func (*ApplyBrokerIdRequest) Code() RequestCode { return CodeControllerApplyBrokerID }
+func (*ApplyBrokerIDRequest) Code() RequestCode { return CodeControllerApplyBrokerID }
 
-// ApplyBrokerIdResponse is ApplyBrokerIdResponseHeader.
-type ApplyBrokerIdResponse struct {
+// ApplyBrokerIDResponse is ApplyBrokerIdResponseHeader.
+type ApplyBrokerIDResponse struct {
 	ClusterName string `ext:"clusterName"`
 	BrokerName  string `ext:"brokerName"`
 }
 
-// GetNextBrokerIdRequest is GetNextBrokerIdRequestHeader, the header of CONTROLLER_GET_NEXT_BROKER_ID.
-type GetNextBrokerIdRequest struct {
+// GetNextBrokerIDRequest is GetNextBrokerIdRequestHeader, the header of CONTROLLER_GET_NEXT_BROKER_ID.
+type GetNextBrokerIDRequest struct {
 	ClusterName string `ext:"clusterName"`
 	BrokerName  string `ext:"brokerName"`
 }
 
 // Code returns 1012.
-func (*GetNextBrokerIdRequest) Code() RequestCode { return CodeControllerGetNextBrokerID }
+func (*GetNextBrokerIDRequest) Code() RequestCode { return CodeControllerGetNextBrokerID }
 
-// GetNextBrokerIdResponse is GetNextBrokerIdResponseHeader.
-type GetNextBrokerIdResponse struct {
+// GetNextBrokerIDResponse is GetNextBrokerIdResponseHeader.
+type GetNextBrokerIDResponse struct {
 	ClusterName  string `ext:"clusterName"`
 	BrokerName   string `ext:"brokerName"`
 	NextBrokerID *int64 `ext:"nextBrokerId"`

@@ -12,13 +12,13 @@ import (
 	"github.com/quorate/quorate/protocol"
 )
 
-func deflate(t testing.TB, plain []byte) []byte {
-	t.Helper()
+func deflate(tb testing.TB, plain []byte) []byte {
+	tb.Helper()
 	var out bytes.Buffer
 	w := zlib.NewWriter(&out)
 	_, err := w.Write(plain)
-	require.NoError(t, err)
-	require.NoError(t, w.Close())
+	require.NoError(tb, err)
+	require.NoError(tb, w.Close())
 	return out.Bytes()
 }
 

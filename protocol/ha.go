@@ -17,8 +17,8 @@ type ExchangeHAInfoResponse struct {
 	MasterAddress     string `ext:"masterAddress"`
 }
 
-// NotifyMinBrokerIdChangeRequest is NotifyMinBrokerIdChangeRequestHeader, the header of NOTIFY_MIN_BROKER_ID_CHANGE.
-type NotifyMinBrokerIdChangeRequest struct {
+// NotifyMinBrokerIDChangeRequest is NotifyMinBrokerIdChangeRequestHeader, the header of NOTIFY_MIN_BROKER_ID_CHANGE.
+type NotifyMinBrokerIDChangeRequest struct {
 	MinBrokerID       *int64 `ext:"minBrokerId"`
 	BrokerName        string `ext:"brokerName"`
 	MinBrokerAddr     string `ext:"minBrokerAddr"`
@@ -27,7 +27,7 @@ type NotifyMinBrokerIdChangeRequest struct {
 }
 
 // Code returns 905.
-func (*NotifyMinBrokerIdChangeRequest) Code() RequestCode { return CodeNotifyMinBrokerIDChange }
+func (*NotifyMinBrokerIDChangeRequest) Code() RequestCode { return CodeNotifyMinBrokerIDChange }
 
 // ResetMasterFlushOffsetRequest is ResetMasterFlushOffsetHeader, the header of RESET_MASTER_FLUSH_OFFSET.
 type ResetMasterFlushOffsetRequest struct {

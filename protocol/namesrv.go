@@ -90,7 +90,7 @@ func (*GetKVListByNamespaceRequest) Code() RequestCode { return CodeGetKVListByN
 // GetRouteInfoRequest is GetRouteInfoRequestHeader, the header of GET_ROUTEINFO_BY_TOPIC.
 type GetRouteInfoRequest struct {
 	Topic                  string `ext:"topic,required"`
-	AcceptStandardJsonOnly *bool  `ext:"acceptStandardJsonOnly"`
+	AcceptStandardJSONOnly *bool  `ext:"acceptStandardJsonOnly"`
 	TopicRPC
 }
 

@@ -371,7 +371,7 @@ func (r *Registry) noticeTo(g *consumers) notice {
 func (r *Registry) send(notices []notice) {
 	for _, n := range notices {
 		for _, c := range n.to {
-			cmd := protocol.NewRequest(&protocol.NotifyConsumerIdsChangedRequest{ConsumerGroup: n.group}, nil)
+			cmd := protocol.NewRequest(&protocol.NotifyConsumerIDsChangedRequest{ConsumerGroup: n.group}, nil)
 			if err := c.InvokeOneway(cmd); err != nil {
 				r.logger.Debug("consumer not told of a change", "group", n.group, "remote", c.RemoteAddr().String(), "error", err)
 			}

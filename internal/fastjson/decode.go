@@ -56,8 +56,9 @@ func (d *decoder) object(v reflect.Value, depth int) error {
 		return d.structValue(v, depth)
 	case reflect.Map:
 		return d.mapValue(v, depth)
+	default:
+		return d.errorf("an object where a %s is wanted", v.Type())
 	}
-	return d.errorf("an object where a %s is wanted", v.Type())
 }
 
 func (d *decoder) structValue(v reflect.Value, depth int) error {
@@ -269,6 +270,7 @@ func (d *decoder) text(v reflect.Value, s string) error {
 				return nil
 			}
 		}
+	default:
 	}
 	if len(s) > 64 {
 		s = s[:64] + "…"

@@ -28,8 +28,9 @@ func isNull(v reflect.Value) bool {
 		return true
 	case reflect.Pointer, reflect.Interface, reflect.Map, reflect.Slice:
 		return v.IsNil()
+	default:
+		return false
 	}
-	return false
 }
 
 func (e *encoder) value(v reflect.Value, depth int) error {

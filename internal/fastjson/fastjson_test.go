@@ -132,7 +132,7 @@ func TestFormsOfWriting(t *testing.T) {
 		`"rate":3.0,"rest":{"z":1,"3":{{"k":[1]}:null}},"yes":false}`
 	out, err := fastjson.Marshal(v)
 	require.NoError(t, err)
-	require.Equal(t, standard, string(out))
+	require.Equal(t, []byte(standard), out, "%s", out)
 
 	out, err = fastjson.MarshalDialect(&v)
 	require.NoError(t, err)

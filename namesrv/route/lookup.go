@@ -123,7 +123,7 @@ func (t *Table) SystemTopics() (topics []string, addr string) {
 	topics = slices.Collect(maps.Keys(t.clusters))
 	for _, name := range slices.Sorted(maps.Keys(t.groups)) {
 		topics = append(topics, name)
-		if lowest, any := t.groups[name].minID(); any && addr == "" {
+		if lowest, found := t.groups[name].minID(); found && addr == "" {
 			addr = t.groups[name].addrs[lowest]
 		}
 	}

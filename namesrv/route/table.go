@@ -55,13 +55,13 @@ type group struct {
 	addrs        map[int64]string
 }
 
-func (g *group) minID() (lowest int64, any bool) {
+func (g *group) minID() (lowest int64, found bool) {
 	for id := range g.addrs {
-		if !any || id < lowest {
-			lowest, any = id, true
+		if !found || id < lowest {
+			lowest, found = id, true
 		}
 	}
-	return lowest, any
+	return lowest, found
 }
 
 // memberKey identifies a live broker, as RocketMQ's BrokerAddrInfo.
@@ -256,14 +256,7 @@ func (t *Table) leave(g *group) {
 // not use an acting master. It returns how many were left out.
 func (t *Table) takeTopics(g *group, r Registration, changed, wipe bool) (leftOut int) {
 	if t.cfg.DeleteAbsentTopics && len(r.Mappings) == 0 {
-		for topic, queues := range t.topics {
-			if _, mine := queues[g.name]; !mine {
-				continue
-			}
-			if _, still := r.Topics[topic]; !still {
-				t.dropQueues(topic, g.name)
-			}
-		}
+		t.dropAbsent(g, r.Topics)
 	}
 	for topic, c := range r.Topics {
 		if _, has := t.topics[topic][g.name]; has && !changed {
@@ -294,6 +287,15 @@ func (t *Table) takeTopics(g *group, r Registration, changed, wipe bool) (leftOu
 		t.mappings[topic][g.name] = mapping
 	}
 	return leftOut
+}
+
+func (t *Table) dropAbsent(g *group, present map[string]protocol.TopicConfig) {
+	for topic, queues := range t.topics {
+		_, mine := queues[g.name]
+		if _, still := present[topic]; mine && !still {
+			t.dropQueues(topic, g.name)
+		}
+	}
 }
 
 func (t *Table) putQueues(topic string, q protocol.QueueData) {

@@ -49,18 +49,18 @@ func broker(id int64, change ...func(*route.Registration)) route.Registration {
 	return r
 }
 
-func register(t testing.TB, tab *route.Table, r route.Registration) route.Registered {
-	t.Helper()
+func register(tb testing.TB, tab *route.Table, r route.Registration) route.Registered {
+	tb.Helper()
 	out, err := tab.Register(start, r)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return out
 }
 
-func perm(t testing.TB, tab *route.Table, topic string) int32 {
-	t.Helper()
+func perm(tb testing.TB, tab *route.Table, topic string) int32 {
+	tb.Helper()
 	r, found := tab.Route(topic)
-	require.True(t, found)
-	require.NotEmpty(t, r.QueueDatas)
+	require.True(tb, found)
+	require.NotEmpty(tb, r.QueueDatas)
 	return r.QueueDatas[0].Perm
 }
 
