@@ -39,8 +39,8 @@ func (s *Store) recordTime(offset int64) int64 {
 
 // RecordAt returns the record that starts at a physical offset below Confirmed.
 func (s *Store) RecordAt(offset int64) (View, error) {
-	if confirmed := s.confirmed.Load(); offset < 0 || offset >= confirmed {
-		return View{}, fmt.Errorf("%w: offset %d, confirmed up to %d", ErrRecordNotFound, offset, confirmed)
+	if begin, confirmed := s.log.Begin(), s.confirmed.Load(); offset < begin || offset >= confirmed {
+		return View{}, fmt.Errorf("%w: offset %d, the log is %d to %d", ErrRecordNotFound, offset, begin, confirmed)
 	}
 	v, err := s.log.Record(offset)
 	if err != nil {
