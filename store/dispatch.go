@@ -104,6 +104,8 @@ func (s *Store) tagsCode(r *message.Record, names index.Names) int64 {
 	return 0
 }
 
+func (s *Store) dispatchRecord(r *message.Record) error { return s.dispatch(r, true) }
+
 // runDispatch follows Confirmed until ctx ends.
 func (s *Store) runDispatch(ctx context.Context) error {
 	standing := false
@@ -209,9 +211,15 @@ func (s *Store) dispatchLarge(ctx context.Context, at, limit int64, need int) (n
 	return next, err
 }
 
-// dispatchBytes dispatches the whole records in b, which was read at offset at. need is the size of the record that b holds
-// only in part.
+// dispatchBytes dispatches the whole records in b, which was read at offset at.
 func (s *Store) dispatchBytes(b []byte, at int64) (next int64, need int, err error) {
+	return s.walk(b, at, s.dispatchOne)
+}
+
+// walk calls each for the whole records in b, which was read at offset at. need is the size of the record that b holds only
+// in part.
+func (s *Store) walk(b []byte, at int64, each func(r *message.Record) error) (next int64, need int, err error) {
+	var r message.Record
 	for len(b) >= message.BlankSize {
 		size, magic := message.RecordHead(b)
 		if magic == message.MagicBlank {
@@ -223,11 +231,10 @@ func (s *Store) dispatchBytes(b []byte, at int64) (next int64, need int, err err
 		if int(size) > len(b) {
 			return at, int(size), nil
 		}
-		r, err := message.DecodeRecord(b[:size], false)
-		if err != nil {
+		if r, err = message.DecodeRecord(b[:size], false); err != nil {
 			return at, 0, fmt.Errorf("%w: offset %d: %w", errUnreadable, at, err)
 		}
-		if err := s.dispatch(&r, true); err != nil {
+		if err := each(&r); err != nil {
 			return at, 0, err
 		}
 		at, b = at+int64(size), b[size:]

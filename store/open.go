@@ -41,6 +41,7 @@ func Open(cfg Config, logger *slog.Logger) (*Store, error) {
 		buf: make([]byte, dispatchChunk),
 	}
 	s.batch.WithTags = cfg.IndexTags
+	s.dispatchOne = s.dispatchRecord
 	if s.fsys == nil {
 		s.fsys = vfs.OS()
 	}

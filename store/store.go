@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorate/quorate/internal/vfs"
 	"github.com/quorate/quorate/internal/watermark"
+	"github.com/quorate/quorate/message"
 	"github.com/quorate/quorate/store/checkpoint"
 	"github.com/quorate/quorate/store/commitlog"
 	"github.com/quorate/quorate/store/consumequeue"
@@ -64,7 +65,9 @@ type Store struct {
 	batch      index.Batch
 	buf        []byte
 	last       lastRecord
-	complaints atomic.Int64
+	// dispatchOne is dispatchRecord, bound once: a method value made per piece would be an allocation.
+	dispatchOne func(r *message.Record) error
+	complaints  atomic.Int64
 
 	kick     chan struct{} // something was dispatched
 	soon     chan struct{} // much was: a checkpoint is due
