@@ -238,7 +238,7 @@ func (r *recovery) openQueues(trusted int64) error {
 	s := r.s
 	bounds := consumequeue.Bounds{LogMin: r.begin, Trusted: trusted}
 	if r.source == checkpoint.Ours {
-		bounds.AtLeast = r.queueEnds()
+		bounds.Known, bounds.Complete = r.queueEnds()
 	}
 	table, damages, err := consumequeue.Open(s.cfg.queueConfig(s.fsys), bounds, s.logger)
 	if err != nil {
@@ -270,11 +270,11 @@ func (r *recovery) openQueues(trusted int64) error {
 	return nil
 }
 
-// queueEnds reads how long the queues were. Without the file nothing is known.
-func (r *recovery) queueEnds() map[consumequeue.Key]int64 {
+// queueEnds reads what the queues were like. Without the file nothing is known. It is complete after a clean stop.
+func (r *recovery) queueEnds() (known map[consumequeue.Key]consumequeue.Known, complete bool) {
 	content, err := vfs.ReadFile(r.s.fsys, r.s.cfg.path(queueEndsName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, false
 	}
 	var dispatched int64
 	var ends []checkpoint.QueueEnd
@@ -283,16 +283,16 @@ func (r *recovery) queueEnds() map[consumequeue.Key]int64 {
 	}
 	if err != nil {
 		r.s.logger.Warn("queue ends cannot be read; missing queue files may go unnoticed", slog.Any("error", err))
-		return nil
+		return nil, false
 	}
 	if dispatched > r.saved.Dispatched {
-		return nil
+		return nil, false
 	}
-	known := make(map[consumequeue.Key]int64, len(ends))
+	known = make(map[consumequeue.Key]consumequeue.Known, len(ends))
 	for _, e := range ends {
-		known[consumequeue.Key{Topic: e.Topic, ID: e.ID}] = e.End
+		known[consumequeue.Key{Topic: e.Topic, ID: e.ID}] = consumequeue.Known{First: e.First, Min: e.Min, End: e.End}
 	}
-	return known
+	return known, !r.aborted && dispatched == r.saved.Dispatched
 }
 
 func (r *recovery) openIndex() error {

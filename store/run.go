@@ -229,8 +229,8 @@ func (s *Store) queueEnds(dispatched int64, all bool) (ends []checkpoint.QueueEn
 		return nil, false
 	}
 	s.queues.Each(func(q *consumequeue.Queue) {
-		if _, end := q.Bounds(); end > 0 {
-			ends = append(ends, checkpoint.QueueEnd{Topic: q.Topic(), ID: q.ID(), End: end})
+		if k := q.Known(); k.End > 0 {
+			ends = append(ends, checkpoint.QueueEnd{Topic: q.Topic(), ID: q.ID(), First: k.First, Min: k.Min, End: k.End})
 		}
 	})
 	return ends, true

@@ -212,7 +212,7 @@ func TestLockExcludesASecondStore(t *testing.T) {
 }
 
 func TestQueueEndsReadBack(t *testing.T) {
-	want := []checkpoint.QueueEnd{{"T", 0, 5}, {"%RETRY%g", 7, 1 << 40}, {"", -1, 0}}
+	want := []checkpoint.QueueEnd{{"T", 0, 0, 1, 5}, {"%RETRY%g", 7, 1, 2, 1 << 40}, {"", -1, 0, 0, 0}}
 	b := checkpoint.EncodeEnds(99, want)
 	dispatched, got, err := checkpoint.DecodeEnds(b)
 	require.NoError(t, err)
@@ -228,7 +228,7 @@ func TestQueueEndsReadBack(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	f.Add(checkpoint.Encode(sample(1)))
-	f.Add(checkpoint.EncodeEnds(5, []checkpoint.QueueEnd{{"T", 0, 5}}))
+	f.Add(checkpoint.EncodeEnds(5, []checkpoint.QueueEnd{{"T", 0, 0, 0, 5}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if c, source := checkpoint.Decode(b); source == checkpoint.Ours {
 			require.Equal(t, b[:48], checkpoint.Encode(c)[:48])

@@ -112,15 +112,17 @@ func Decode(b []byte) (c Checkpoint, source Source) {
 The queue ends, big-endian: a file of ours alone. It says how long each consume queue was at least, so that a queue that
 lost files is noticed.
 
-	magic u32 | version u32 | dispatched i64 | count u32 | count × (topic length u16 | topic | queue id i32 | end i64) | crc32 u32
+	magic u32 | version u32 | dispatched i64 | count u32
+	count × (topic length u16 | topic | queue id i32 | first i64 | min i64 | end i64)
+	crc32 u32
 */
 const endsMagic = 0x51454E44 // "QEND"
 
-// QueueEnd is the least end of one queue.
+// QueueEnd is what one queue was like: the first offset in its files, the first whose record the log had, and its end.
 type QueueEnd struct {
-	Topic string
-	ID    int32
-	End   int64
+	Topic           string
+	ID              int32
+	First, Min, End int64
 }
 
 // ErrDamaged is what DecodeEnds returns for bytes that are not whole.
@@ -136,6 +138,8 @@ func EncodeEnds(dispatched int64, ends []QueueEnd) []byte {
 		b = binary.BigEndian.AppendUint16(b, uint16(len(e.Topic)))
 		b = append(b, e.Topic...)
 		b = binary.BigEndian.AppendUint32(b, uint32(e.ID))
+		b = binary.BigEndian.AppendUint64(b, uint64(e.First))
+		b = binary.BigEndian.AppendUint64(b, uint64(e.Min))
 		b = binary.BigEndian.AppendUint64(b, uint64(e.End))
 	}
 	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
@@ -155,15 +159,17 @@ func DecodeEnds(b []byte) (dispatched int64, ends []QueueEnd, err error) {
 			return 0, nil, fmt.Errorf("%w: short", ErrDamaged)
 		}
 		n := int(binary.BigEndian.Uint16(b))
-		if b = b[2:]; len(b) < n+12 {
+		if b = b[2:]; len(b) < n+28 {
 			return 0, nil, fmt.Errorf("%w: short", ErrDamaged)
 		}
 		ends = append(ends, QueueEnd{
 			Topic: string(b[:n]),
 			ID:    int32(binary.BigEndian.Uint32(b[n:])),
-			End:   int64(binary.BigEndian.Uint64(b[n+4:])),
+			First: int64(binary.BigEndian.Uint64(b[n+4:])),
+			Min:   int64(binary.BigEndian.Uint64(b[n+12:])),
+			End:   int64(binary.BigEndian.Uint64(b[n+20:])),
 		})
-		b = b[n+12:]
+		b = b[n+28:]
 	}
 	return dispatched, ends, nil
 }

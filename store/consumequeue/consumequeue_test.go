@@ -283,7 +283,7 @@ func TestDamagedFilesAreReportedForRebuild(t *testing.T) {
 					}
 				}
 				b := clean()
-				b.AtLeast = map[consumequeue.Key]int64{{Topic: "T", ID: 0}: n}
+				b.Known = map[consumequeue.Key]consumequeue.Known{{Topic: "T", ID: 0}: {End: n}}
 				table, damage := open(t, config(fsys), b)
 				if how == "remove" && file == 0 {
 					// Cannot be told from retention: the log says whether these records are gone.
@@ -420,11 +420,11 @@ func TestCrashAnywhereRecovers(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, uint64(at)))
 			keep := func() bool { return seed == 0 || (seed > 1 && r.IntN(2) == 0) }
 			after := fsys.Crash(at, keep)
-			atLeast := map[consumequeue.Key]int64{}
+			known := map[consumequeue.Key]consumequeue.Known{}
 			for i := range synced {
-				atLeast[consumequeue.Key{Topic: "T", ID: ids[i]}] = offsets[i] + 1
+				known[consumequeue.Key{Topic: "T", ID: ids[i]}] = consumequeue.Known{End: offsets[i] + 1}
 			}
-			table, damage := open(t, config(after), consumequeue.Bounds{Trusted: synced * 100, AtLeast: atLeast})
+			table, damage := open(t, config(after), consumequeue.Bounds{Trusted: synced * 100, Known: known})
 			require.Empty(t, damage, "op %d seed %d", at, seed)
 			for i := synced; i < n; i++ {
 				_, err := table.Append([]byte("T"), ids[i], offsets[i], unit(i))

@@ -21,9 +21,14 @@ type Bounds struct {
 	// Trusted is the physical offset up to which units are known to be durable: those of records at or behind it are
 	// dropped, for the store dispatches these records again.
 	Trusted int64
-	// AtLeast is the least end that a queue is known to have had; a queue that is shorter was damaged. Nil: nothing known.
-	AtLeast map[Key]int64
+	// Known is what queues were like, or had already grown beyond: a queue that is shorter was damaged. Nil: nothing known.
+	Known map[Key]Known
+	// Complete: after a clean stop Known has every queue, and each is exactly like that. Directories are not listed.
+	Complete bool
 }
+
+// Known is what a queue was like: the first offset in its files, the first whose record the log had, and its end.
+type Known struct{ First, Min, End int64 }
 
 // TrustAll is the Trusted of a store that was closed cleanly.
 const TrustAll int64 = math.MaxInt64
@@ -49,7 +54,7 @@ func Open(cfg Config, bounds Bounds, logger *slog.Logger) (*Table, []Damage, err
 		return nil, nil, err
 	}
 	t := newTable(cfg, logger)
-	keys, err := t.list()
+	keys, err := t.list(bounds)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -57,13 +62,18 @@ func Open(cfg Config, bounds Bounds, logger *slog.Logger) (*Table, []Damage, err
 	if err := l.run(keys); err != nil {
 		return nil, nil, errors.Join(err, t.Close())
 	}
-	for k, end := range bounds.AtLeast {
+	damaged := make(map[Key]bool, len(l.damage))
+	for _, d := range l.damage {
+		damaged[d.Key] = true
+	}
+	for k, known := range bounds.Known {
 		q := t.Lookup(k.Topic, k.ID)
 		switch {
-		case q == nil:
-			l.damage = append(l.damage, Damage{k, fmt.Sprintf("queue is missing, it had %d units", end), bounds.LogMin})
-		case q.end < end && !l.isDamaged(k):
-			l.damage = append(l.damage, Damage{k, fmt.Sprintf("has %d units, it had %d", q.end, end), q.resume(bounds.LogMin)})
+		case damaged[k]:
+		case q == nil || q.end == 0:
+			l.damage = append(l.damage, Damage{k, fmt.Sprintf("queue is missing, it ended at %d", known.End), bounds.LogMin})
+		case q.end < known.End:
+			l.damage = append(l.damage, Damage{k, fmt.Sprintf("ends at %d, it ended at %d", q.end, known.End), q.resume(bounds.LogMin)})
 		}
 	}
 	return t, l.damage, nil
@@ -73,7 +83,14 @@ func Open(cfg Config, bounds Bounds, logger *slog.Logger) (*Table, []Damage, err
 func (q *Queue) resume(logMin int64) int64 { return max(q.maxPhysical, logMin) }
 
 // list finds the queue directories.
-func (t *Table) list() ([]Key, error) {
+func (t *Table) list(bounds Bounds) ([]Key, error) {
+	if bounds.Complete {
+		keys := make([]Key, 0, len(bounds.Known))
+		for k := range bounds.Known {
+			keys = append(keys, k)
+		}
+		return keys, nil
+	}
 	topics, err := t.cfg.FS.ReadDir(t.cfg.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -137,18 +154,15 @@ func (l *loader) run(keys []Key) error {
 	return l.err
 }
 
-func (l *loader) isDamaged(k Key) bool {
-	for _, d := range l.damage {
-		if d.Key == k {
-			return true
-		}
-	}
-	return false
-}
-
 func (l *loader) load(k Key, scratch *block) error {
 	q := l.t.Queue(k.Topic, k.ID)
+	if known := l.bounds.Known[k]; l.bounds.Complete && l.unchanged(q, known, scratch) {
+		return nil
+	}
 	begins, reason, err := l.fileBegins(q)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it is missing
+	}
 	if err != nil {
 		return err
 	}
@@ -185,6 +199,31 @@ func (l *loader) load(k Key, scratch *block) error {
 		l.mu.Unlock()
 	}
 	return nil
+}
+
+// unchanged takes a queue of one file as it was known, after a look at its last unit and the place behind: most queues of a
+// store with very many are like that.
+func (l *loader) unchanged(q *Queue, known Known, scratch *block) bool {
+	if known.First%l.t.units != 0 || known.End <= known.First || known.End > known.First+l.t.units {
+		return false
+	}
+	f, err := l.t.cfg.FS.Open(l.t.files.name(fileKey{q, known.First * UnitSize}))
+	if err != nil {
+		return false // the long way tells why
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	last, err := scratch.unit(f, known.End-1-known.First)
+	if err != nil || !last.Valid() {
+		return false
+	}
+	if behind := known.End - known.First; behind < l.t.units {
+		if u, err := scratch.unit(f, behind); err != nil || u.Valid() {
+			return false
+		}
+	}
+	q.first, q.min, q.end = known.First, min(max(known.Min, known.First), known.End), known.End
+	q.written, q.tailBegin, q.maxPhysical = q.end, q.end, last.End()
+	return true
 }
 
 // fileBegins lists the run of files that a queue may be read from, and says what is wrong with the others.

@@ -43,6 +43,13 @@ func (q *Queue) Bounds() (minOffset, maxOffset int64) {
 	return q.min, q.end
 }
 
+// Known is what a later start should find.
+func (q *Queue) Known() Known {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return Known{First: q.first, Min: q.min, End: q.end}
+}
+
 // Exists reports whether the queue ever held a unit; one that is only waited for does not exist.
 func (q *Queue) Exists() bool {
 	q.mu.Lock()
