@@ -212,14 +212,13 @@ func (l *loader) unchanged(q *Queue, known Known, scratch *block) bool {
 		return false // the long way tells why
 	}
 	defer func() { _ = f.Close() }() // nothing was written
-	last, err := scratch.unit(f, known.End-1-known.First)
-	if err != nil || !last.Valid() {
+	units := min(2, known.First+l.t.units-known.End+1)
+	if n, _ := f.ReadAt(scratch.b[:units*UnitSize], (known.End-1-known.First)*UnitSize); int64(n) < units*UnitSize {
 		return false
 	}
-	if behind := known.End - known.First; behind < l.t.units {
-		if u, err := scratch.unit(f, behind); err != nil || u.Valid() {
-			return false
-		}
+	last := decodeUnit(scratch.b[:])
+	if !last.Valid() || units == 2 && decodeUnit(scratch.b[UnitSize:]).Valid() {
+		return false
 	}
 	q.first, q.min, q.end = known.First, min(max(known.Min, known.First), known.End), known.End
 	q.written, q.tailBegin, q.maxPhysical = q.end, q.end, last.End()
