@@ -38,6 +38,7 @@ type Conn struct {
 	mu       sync.Mutex
 	net      net.Conn // what Close closes; replaced by preface when TLS begins
 	watchdog *time.Timer
+	ends     []BatchEnd // the reader's: who waits for the end of its batch
 }
 
 // newConn starts nothing; base is what ends all connections of the endpoint.
@@ -122,6 +123,7 @@ func (c *Conn) serveBuffered() error {
 	received := time.Now()
 	c.out.hold()
 	defer c.out.unhold()
+	defer c.endBatch() // before the answers leave, so that what it decides leaves with them
 	served := false
 	for {
 		frame, err := c.in.next()
@@ -143,6 +145,29 @@ func (c *Conn) serveBuffered() error {
 		c.partialAt.Store(c.since(received))
 	}
 	return nil
+}
+
+// BatchEnd is told when a connection's reader has served all requests that it had read, before their answers leave. It runs
+// on the reader goroutine and must not block.
+type BatchEnd interface{ BatchEnd() }
+
+// AtBatchEnd has e told once, whoever else asked for it. For inline handlers, while they run: what many requests of one
+// read have in common is done once.
+func (x *Exchange) AtBatchEnd(e BatchEnd) {
+	for _, have := range x.Conn.ends {
+		if have == e {
+			return
+		}
+	}
+	x.Conn.ends = append(x.Conn.ends, e)
+}
+
+func (c *Conn) endBatch() {
+	for i, e := range c.ends {
+		c.ends[i] = nil
+		e.BatchEnd()
+	}
+	c.ends = c.ends[:0]
 }
 
 func (c *Conn) frame(frame []byte, received time.Time) error {

@@ -68,6 +68,7 @@ type Clients interface {
 // Writer is the way into the log (write.Pipeline).
 type Writer interface {
 	Submit(r write.Request, done write.Done)
+	Kick()
 	Write(ctx context.Context, r write.Request) write.Result
 }
 
@@ -110,6 +111,9 @@ func New(cfg Config, live Reloadable, deps Deps) *Handlers {
 	h.ops.New = func() any { return &op{h: h} }
 	return h
 }
+
+// BatchEnd has the sends of one read of a connection written out together.
+func (h *Handlers) BatchEnd() { h.deps.Writer.Kick() }
 
 // Reload replaces the keys that may change at run time.
 func (h *Handlers) Reload(r Reloadable) { h.live.Store(&r) }

@@ -129,7 +129,11 @@ func (o *op) submit() {
 	wait, _ := p.Lookup(message.WaitStoreMsgOK)
 	o.props = m.Properties
 	o.size = int64(len(o.body) + len(m.Properties))
-	h.deps.Writer.Submit(write.Request{Message: m, Received: o.x.Received, NoWait: isFalse(wait)}, o)
+	staged := !o.slow
+	if staged { // on the reader goroutine, which has more requests at hand perhaps
+		o.x.AtBatchEnd(h)
+	}
+	h.deps.Writer.Submit(write.Request{Message: m, Received: o.x.Received, NoWait: isFalse(wait), Staged: staged}, o)
 }
 
 // Written answers from the completion of the write.

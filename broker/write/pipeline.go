@@ -58,6 +58,7 @@ type Request struct {
 	Batch    []message.Message
 	Received time.Time // deadlines count from here; zero: now
 	NoWait   bool      // waitStoreMsgOK=false
+	Staged   bool      // the caller calls Kick once it has no more to submit at hand; not for batches
 }
 
 // Done is told how a write ended, exactly once. It must not block, and r is its own only until it returns. g is nil when
@@ -70,6 +71,8 @@ type Done interface {
 type Log interface {
 	Append(m *message.Message, allowed func() error) (store.Appended, error)
 	AppendBatch(ms []message.Message, allowed func() error) (store.Appended, error)
+	Stage(m *message.Message, allowed func() error) (store.Appended, error)
+	Kick(inline bool)
 	WriteFailed() error
 }
 
@@ -145,9 +148,12 @@ func (p *Pipeline) submit(r Request, done Done) store.Appended {
 		o.finish(stage, err, nil)
 		return store.Appended{}
 	}
-	if r.Batch != nil {
+	switch {
+	case r.Batch != nil:
 		o.result.Appended, err = p.log.AppendBatch(r.Batch, o.allowed)
-	} else {
+	case r.Staged:
+		o.result.Appended, err = p.log.Stage(r.Message, o.allowed)
+	default:
 		o.result.Appended, err = p.log.Append(r.Message, o.allowed)
 	}
 	if err != nil {
@@ -226,6 +232,10 @@ func (o *op) finish(stage Stage, err error, g *replication.Group) {
 	*o = op{pipeline: p, allowed: o.allowed}
 	p.ops.Put(o)
 }
+
+// Kick has staged writes written out, by the caller itself where nothing has to be flushed: their answers may come before
+// it returns.
+func (p *Pipeline) Kick() { p.log.Kick(true) }
 
 // Write is Submit for callers that may block. When ctx ends first, the write itself goes on: the result then says where
 // the record is, and an error instead of what became of it.

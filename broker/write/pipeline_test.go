@@ -48,6 +48,12 @@ func (l *fakeLog) Append(m *message.Message, allowed func() error) (store.Append
 	return store.Appended{Begin: begin, End: end, Count: 1}, nil
 }
 
+func (l *fakeLog) Stage(m *message.Message, allowed func() error) (store.Appended, error) {
+	return l.Append(m, allowed)
+}
+
+func (l *fakeLog) Kick(bool) {}
+
 func (l *fakeLog) AppendBatch(ms []message.Message, allowed func() error) (store.Appended, error) {
 	first := store.Appended{}
 	for i := range ms {

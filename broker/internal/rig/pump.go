@@ -6,8 +6,10 @@ import (
 	"io"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // Pump keeps window copies of a request frame in flight on one TCP connection until n were answered, and returns the bytes
@@ -47,4 +49,13 @@ func Pump(tb testing.TB, addr string, frame []byte, n, window int) (answered int
 		}
 	}
 	return answered
+}
+
+// CPU is the processor time this process has used.
+func CPU() time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
