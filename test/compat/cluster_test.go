@@ -162,8 +162,8 @@ func logOnFailure(t *testing.T, p *process.Process) {
 func waitRegistered(t *testing.T, nameServer, brokerName string) {
 	t.Helper()
 	eventually(t, 40*time.Second, "broker "+brokerName+" is in the NameServer", func() bool {
-		body, err := routeBody(t.Context(), nameServer, "TBW102")
-		return err == nil && strings.Contains(body, brokerName)
+		_, body, err := exchange(t.Context(), nameServer, 105, map[string]string{"topic": "TBW102"}, nil)
+		return err == nil && strings.Contains(string(body), brokerName)
 	})
 }
 

@@ -167,8 +167,8 @@ func (s *Server) start(ctx context.Context) error {
 	return nil
 }
 
-// StartNameServer starts a NameServer on a free port with its files under dir.
-func (p *Peer) StartNameServer(ctx context.Context, dir string) (*Server, error) {
+// StartNameServer starts a NameServer on a free port with its files under dir; options are JVM options.
+func (p *Peer) StartNameServer(ctx context.Context, dir string, options ...string) (*Server, error) {
 	port, err := process.FreeBrokerPort()
 	if err != nil {
 		return nil, err
@@ -177,7 +177,7 @@ func (p *Peer) StartNameServer(ctx context.Context, dir string) (*Server, error)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Addr: process.Loopback(port), spec: p.Spec(dir, "org.apache.rocketmq.namesrv.NamesrvStartup", nil, "-c", conf)}
+	s := &Server{Addr: process.Loopback(port), spec: p.Spec(dir, "org.apache.rocketmq.namesrv.NamesrvStartup", options, "-c", conf)}
 	return s, s.start(ctx)
 }
 
@@ -188,6 +188,7 @@ type BrokerConfig struct {
 	Port       int               // 0: a free one
 	Set        map[string]string // configuration keys on top of SmallBroker's
 	Measure    bool              // the big heap and G1, for figures
+	Options    []string          // JVM options
 }
 
 // StartBroker starts a broker that listens when this returns; the NameServer may know it up to 10 s later.
@@ -202,12 +203,17 @@ func (p *Peer) StartBroker(ctx context.Context, cfg BrokerConfig) (*Server, erro
 	if err != nil {
 		return nil, err
 	}
-	spec := p.Spec(cfg.Dir, "org.apache.rocketmq.broker.BrokerStartup", nil, "-c", conf)
+	spec := p.Spec(cfg.Dir, "org.apache.rocketmq.broker.BrokerStartup", cfg.Options, "-c", conf)
 	if cfg.Measure {
-		spec = p.Spec(cfg.Dir, "org.apache.rocketmq.broker.BrokerStartup", append(measure, "-XX:-UseSerialGC", "-XX:TieredStopAtLevel=4"), "-c", conf)
+		spec = p.Spec(cfg.Dir, "org.apache.rocketmq.broker.BrokerStartup", measured(cfg.Options), "-c", conf)
 	}
 	s := &Server{Addr: process.Loopback(cfg.Port), spec: spec}
 	return s, s.start(ctx)
+}
+
+// measured are the options for figures; the last of two that contradict each other holds.
+func measured(options []string) []string {
+	return append(append([]string{"-XX:-UseSerialGC", "-XX:TieredStopAtLevel=4"}, measure...), options...)
 }
 
 // SmallBroker is a broker.conf of small files, so that a short test rolls segments and fills an index. The keys and

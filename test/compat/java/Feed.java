@@ -29,11 +29,21 @@ public class Feed {
     private static final String TOPIC_ORDER = "FixtureOrder";
     private static final String TOPIC_TX = "FixtureTx";
 
-    public static void main(String[] args) throws Exception {
-        String nameServer = args[0];
+    public static void main(String[] args) {
+        try {
+            feed(args[0]);
+            System.exit(0);
+        } catch (Exception e) { // the clients' threads would keep the program alive
+            e.printStackTrace();
+            System.exit(1);
+        }
+    }
+
+    private static void feed(String nameServer) throws Exception {
         DefaultMQProducer producer = new DefaultMQProducer("fixture-producer");
         producer.setNamesrvAddr(nameServer);
         producer.setCompressMsgBodyOverHowmuch(2048);
+        producer.setSendMsgTimeout(20000); // the first send waits for class loading on both sides
         producer.start();
         sendEveryKind(producer);
         sendOrdered(producer);
@@ -52,7 +62,6 @@ public class Feed {
         orderly.shutdown();
         producer.shutdown();
         transactions.shutdown();
-        System.exit(0);
     }
 
     private static void sendEveryKind(DefaultMQProducer producer) throws Exception {
