@@ -3,6 +3,7 @@ package compat
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -18,11 +19,11 @@ import (
 )
 
 // Small builders around the official Go client. Instances and groups get names of their own: the client keeps one
-// process-wide client per instance name.
+// process-wide client per instance name, and the progress of broadcast groups in files under the home folder.
 
 var serial atomic.Int64
 
-func unique(prefix string) string { return fmt.Sprintf("%s-%d", prefix, serial.Add(1)) }
+func unique(prefix string) string { return fmt.Sprintf("%s-%d-%d", prefix, os.Getpid(), serial.Add(1)) }
 
 func resolver(c *cluster) primitive.NsResolver {
 	return primitive.NewPassthroughResolver([]string{c.nameServer})

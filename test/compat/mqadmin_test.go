@@ -84,7 +84,6 @@ var adminCommands = []adminCommand{
 	{line: "consumerStatus -n {ns} -g {group} -i {client}", want: []string{`#Consumer Properties#`, `PROP_CONSUME_TYPE\s+: CONSUME_PASSIVELY`, `#Consumer Subscription#`, `Topic: {topic}`, `#Consumer Offset#`, `{topic}\s+{name}`}},
 	{line: "brokerConsumeStats -n {ns} -b {broker}", want: []string{`#Topic\s+#Group\s+#Broker Name\s+#QID`, `{topic}\s+{group}\s+{name}\s+0\s+5\s+5\s+0`, `Diff Total: \d+`}},
 	{line: "statsAll -n {ns} -t {topic}", want: []string{`#Topic\s+#Consumer Group\s+#Accumulation`, `{topic}\s+{group}\s+0`}},
-	{line: "setConsumeMode -n {ns} -b {broker} -t AdminMade -g AdminGroup -m PULL", want: []string{`set consume mode to {broker} success`}},
 
 	// progress
 	{line: "resetOffsetByTime -n {ns} -g {idlegroup} -t {topic} -s 0", want: []string{`{name}\s+0\s+\d+`, `{name}\s+1\s+\d+`}},
@@ -103,7 +102,6 @@ var adminCommands = []adminCommand{
 	{line: "cleanExpiredCQ -n {ns} -b {broker}", want: []string{`success`}},
 	{line: "cleanUnusedTopic -n {ns} -b {broker}", want: []string{`success`}},
 	{line: "deleteExpiredCommitLog -n {ns} -b {broker}", want: []string{`success`}},
-	{line: "haStatus -n {ns} -b {broker}", want: []string{`#MasterAddr\s+{broker}`, `#MasterCommitLogMaxOffset\s+\d+`, `#SlaveNum\s+0`}},
 	{line: "exportMetadata -n {ns} -c DefaultCluster -f {export}", want: []string{`export .*metadata.json success`}},
 	{line: "exportConfigs -n {ns} -c DefaultCluster -f {export}", want: []string{`export .*configs.json success`}},
 	{line: "exportMetrics -n {ns} -c DefaultCluster -f {export}", want: []string{`export .*metrics.json success`}},
@@ -127,7 +125,7 @@ var adminLeftOut = map[string]string{
 	"getBrokerEpoch": later("epochs of a replicated log"), "resetMasterFlushOffset": later("replication"),
 	"addBroker": "the broker container is not offered", "removeBroker": "the broker container is not offered",
 	"exportMetadataInRocksDB": "no RocksDB here", "rocksDBConfigToJson": "no RocksDB here", "checkRocksdbCqWriteProgress": "no RocksDB here",
-	"exportPopRecord": later("pop"), "dumpCompactionLog": "compaction topics are not offered",
+	"exportPopRecord": later("pop"), "setConsumeMode": later("pop"), "haStatus": later("replication"), "dumpCompactionLog": "compaction topics are not offered",
 	"setCommitLogReadAheadMode": "advice about mapped files, of which there are none here",
 	"getColdDataFlowCtrInfo":    "flow control of cold reads is not offered", "updateColdDataFlowCtrGroupConfig": "flow control of cold reads is not offered",
 	"removeColdDataFlowCtrGroupConfig": "flow control of cold reads is not offered",
