@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"store": {"message", "ha"},
 	// capabilities
 	"remoting":    {"protocol"},
-	"replication": {"store", "ha"},
+	"replication": {"store", "message", "ha"},
 	"auth":        {"remoting", "protocol"},
 	"admin":       {"remoting", "protocol", "message"},
 	"client":      {"remoting", "protocol", "message"},
