@@ -34,7 +34,6 @@ type clocked struct {
 	now  time.Time
 	mu   sync.Mutex
 	cfg  store.Config
-	log  bytes.Buffer
 }
 
 func newClocked(t testing.TB) *clocked {
@@ -125,10 +124,8 @@ func TestWhenFilesMayGo(t *testing.T) {
 				fill(t, r, 0, 200)
 				day := time.Date(2026, 12, 20, c.hour, 30, 0, 0, time.Local)
 				k.mu.Lock()
-				written := k.now
 				k.now = day
 				k.mu.Unlock()
-				_ = written
 				k.touch(t, day.Add(-c.age))
 				k.fsys.SetUsage(vfs.Usage{Total: 1000, Free: uint64(1000 - 1000*c.used)})
 				time.Sleep(11 * time.Second)
