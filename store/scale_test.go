@@ -12,17 +12,17 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestAnIdleQueueIsSmall is M7, scaled down: 4,000 queues with a record each, idle, in memory.
+// TestAnIdleQueueIsSmall is M7, scaled down: 1,000 queues with a record each, idle, in memory.
 func TestAnIdleQueueIsSmall(t *testing.T) {
 	if testing.Short() {
-		t.Skip("4,000 queue files")
+		t.Skip("1,000 queue files")
 	}
 	cfg := config(nil)
 	cfg.RootDir = t.TempDir() + "/store"
 	cfg.CommitLogFileSize = 1 << 20
 	cfg.FlushQueueInterval = 50 * time.Millisecond
 	s := run(t, cfg)
-	const topics, queues = 1000, 4
+	const topics, queues = 250, 4
 	heap := func() uint64 {
 		runtime.GC()
 		var m runtime.MemStats
@@ -31,7 +31,7 @@ func TestAnIdleQueueIsSmall(t *testing.T) {
 	}
 	before := heap()
 	for i := range topics {
-		m := testMessage(fmt.Sprintf("topic-%04d", i), 0, 0)
+		m := testMessage(fmt.Sprintf("topic-%03d", i), 0, 0)
 		for q := range int32(queues) {
 			m.QueueID = q
 			appendOne(t, s.Store, m)
