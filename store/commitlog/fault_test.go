@@ -160,27 +160,29 @@ func TestAppendsWaitForRoomAndGiveUp(t *testing.T) {
 // stalledFS is a disk whose writes get stuck while stall is set, until block is closed.
 type stalledFS struct {
 	*vfs.Crashable
-	stall atomic.Bool
-	block chan struct{}
+	stall  atomic.Bool
+	block  chan struct{}
+	spared string // this file is written all the same
 }
 
 type stalledFile struct {
 	vfs.File
-	fs *stalledFS
+	fs   *stalledFS
+	name string
 }
 
 func (s *stalledFS) Open(name string) (vfs.File, error) {
 	f, err := s.Crashable.Open(name)
-	return &stalledFile{f, s}, err
+	return &stalledFile{f, s, name}, err
 }
 
 func (s *stalledFS) Create(name string) (vfs.File, error) {
 	f, err := s.Crashable.Create(name)
-	return &stalledFile{f, s}, err
+	return &stalledFile{f, s, name}, err
 }
 
 func (f *stalledFile) WriteAt(p []byte, at int64) (int, error) {
-	if f.fs.stall.Load() {
+	if f.fs.stall.Load() && f.name != f.fs.spared {
 		<-f.fs.block
 	}
 	return f.File.WriteAt(p, at)
@@ -285,4 +287,25 @@ func TestASectorThatNeverReachedTheDiskIsATornTail(t *testing.T) {
 	again := start(t, smallConfig(), fsys, commitlog.Recovery{Durable: first.End})
 	require.Equal(t, first.End, again.found.End)
 	require.NotEmpty(t, again.found.Torn)
+}
+
+// Files ahead were not ready yet when the log failed: nobody may go on trying to prepare them.
+func TestAFailureWhileFilesArePreparedLeavesNobodyBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fsys := vfs.NewCrashable()
+		cfg := testConfig("/log")
+		cfg.SyncFlush = true
+		slow := &stalledFS{Crashable: fsys, block: make(chan struct{}), spared: "/log/" + segment.Name(0)}
+		slow.stall.Store(true) // the second file cannot be filled
+		l := start(t, cfg, slow, commitlog.Recovery{})
+		synctest.Wait()
+		happened := fail(fsys, "sync", 1)
+		var q commitlog.QueueCounter
+		at := l.append(t, &q, msg("T", body(1)))
+		require.ErrorIs(t, l.Durable().Wait(t.Context(), at.End), commitlog.ErrWriteFailed)
+		require.True(t, happened())
+		close(slow.block)
+		time.Sleep(time.Hour) // fake time passes only while everybody is idle
+		l.stop()
+	})
 }

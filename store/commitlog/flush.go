@@ -141,6 +141,8 @@ func (l *Log) runPreparer(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := l.prepare(ctx)
 		switch {
+		case l.WriteFailed() != nil:
+			<-ctx.Done() // nothing will be appended any more
 		case err == nil:
 			at := l.zeroed.Load() - l.cfg.ZeroAhead + l.cfg.step()
 			l.prepareAt.Store(at)
