@@ -109,21 +109,25 @@ func (s *Store) dispatchRecord(r *message.Record) error { return s.dispatch(r, t
 // runDispatch follows Confirmed until ctx ends.
 func (s *Store) runDispatch(ctx context.Context) error {
 	standing := false
-	for {
-		err := s.confirmed.Wait(ctx, s.dispatched.Load()+1)
-		if ctx.Err() != nil {
+	uncut, done := s.untilCut(ctx)
+	defer func() { done() }()
+	for seen := int64(0); ; {
+		// A replica's confirmed end may lie within a record, whose rest is waited for.
+		err := s.confirmed.Wait(uncut, max(s.dispatched.Load(), seen)+1)
+		if ctx.Err() != nil || errors.Is(err, commitlog.ErrClosed) {
 			return nil
 		}
-		if errors.Is(err, commitlog.ErrClosed) {
-			return nil
+		if err != nil || uncut.Err() != nil { // the log was cut; what comes in its place is waited for
+			done()
+			uncut, done = s.untilCut(ctx)
+			seen = 0
+			continue
 		}
-		if err != nil {
-			continue // the log was cut; what comes in its place is waited for
-		}
-		err = s.dispatchTo(ctx, s.confirmed.Load())
+		limit := s.confirmed.Load()
+		err = s.dispatchAll(ctx)
 		switch {
 		case err == nil:
-			standing = false
+			standing, seen = false, limit
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, errUnreadable):
@@ -135,6 +139,25 @@ func (s *Store) runDispatch(ctx context.Context) error {
 			}
 			sleep(ctx, dispatchRetry)
 		}
+	}
+}
+
+// untilCut is ctx, which also ends when the log is cut: offsets known before mean nothing then.
+func (s *Store) untilCut(ctx context.Context) (context.Context, context.CancelFunc) {
+	s.dispatchMu.Lock()
+	defer s.dispatchMu.Unlock()
+	uncut, cancel := context.WithCancel(ctx)
+	s.recut = cancel
+	return uncut, cancel
+}
+
+// rewind takes Confirmed and Dispatched back to offset. dispatchMu is held.
+func (s *Store) rewind(offset int64) {
+	s.dispatched.Rewind(offset, commitlog.ErrCut)
+	s.confirmed.Rewind(offset, commitlog.ErrCut)
+	s.last = lastRecord{}
+	if s.recut != nil {
+		s.recut()
 	}
 }
 
@@ -150,25 +173,29 @@ func sleep(ctx context.Context, d time.Duration) {
 // errUnreadable: confirmed bytes are no records. Nothing behind them can be dispatched.
 var errUnreadable = errors.New("confirmed bytes of the log are no record")
 
-// dispatchTo dispatches up to limit, piece by piece.
-func (s *Store) dispatchTo(ctx context.Context, limit int64) error {
-	for at := s.dispatched.Load(); at < limit; {
-		next, err := s.dispatchPiece(ctx, at, limit)
-		if err != nil {
+// dispatchAll dispatches what is confirmed, piece by piece, up to a record that is confirmed in part only.
+func (s *Store) dispatchAll(ctx context.Context) error {
+	for {
+		moved, err := s.dispatchPiece(ctx)
+		if err != nil || !moved {
 			return err
 		}
-		if next == at {
-			return nil // the rest of a record is not confirmed yet
-		}
-		at = next
 	}
-	return nil
 }
 
 // dispatchPiece dispatches the records in one read of the log, and lets those who wait see them together.
-func (s *Store) dispatchPiece(ctx context.Context, at, limit int64) (next int64, err error) {
+func (s *Store) dispatchPiece(ctx context.Context) (moved bool, err error) {
 	s.dispatchMu.Lock()
 	defer s.dispatchMu.Unlock()
+	at, limit := s.dispatched.Load(), s.confirmed.Load()
+	if at >= limit {
+		return false, nil
+	}
+	next, err := s.dispatchFrom(ctx, at, limit)
+	return next > at, err
+}
+
+func (s *Store) dispatchFrom(ctx context.Context, at, limit int64) (next int64, err error) {
 	n, err := s.log.Read(s.buf[:min(int64(len(s.buf)), limit-at)], at)
 	if err != nil {
 		return at, err
@@ -223,7 +250,11 @@ func (s *Store) walk(b []byte, at int64, each func(r *message.Record) error) (ne
 	for len(b) >= message.BlankSize {
 		size, magic := message.RecordHead(b)
 		if magic == message.MagicBlank {
-			return at/s.cfg.CommitLogFileSize*s.cfg.CommitLogFileSize + s.cfg.CommitLogFileSize, 0, nil
+			end := at/s.cfg.CommitLogFileSize*s.cfg.CommitLogFileSize + s.cfg.CommitLogFileSize
+			if end > s.log.Appended().Load() {
+				return at, 0, nil // a replica has not all of the filler yet
+			}
+			return end, 0, nil
 		}
 		if !message.IsRecordMagic(magic) || size < message.RecordSizeMin || int64(size) > s.cfg.CommitLogFileSize {
 			return at, 0, fmt.Errorf("%w: offset %d, size %d, magic %08x", errUnreadable, at, size, magic)

@@ -80,6 +80,9 @@ func (s *Store) open(lock bool) error {
 		}
 		return fmt.Errorf("recover store %s: %w", s.cfg.RootDir, err)
 	}
+	if err := s.openEpochs(); err != nil {
+		return err
+	}
 	s.checkDisk()
 	s.logger.Info("store opened", slog.String("root", s.cfg.RootDir), slog.Bool("clean_stop", !aborted),
 		slog.Int64("begin", s.log.Begin()), slog.Int64("end", s.log.Appended().Load()),
@@ -169,7 +172,7 @@ func (r *recovery) logBounds() error {
 func (r *recovery) plan() (trusted int64, err error) {
 	switch {
 	case r.source == checkpoint.Ours:
-		r.from, trusted = r.saved.Dispatched, consumequeue.TrustAll
+		r.from, trusted = max(r.saved.Dispatched, r.begin), consumequeue.TrustAll
 		if r.aborted {
 			trusted = r.saved.Dispatched
 		}

@@ -7,32 +7,34 @@ import (
 	"path"
 
 	"github.com/quorate/quorate/message"
-	"github.com/quorate/quorate/store/commitlog"
 	"github.com/quorate/quorate/store/consumequeue"
 )
 
 // Read copies log bytes from offset on into p (commitlog.Log.Read): what a replica is sent.
 func (s *Store) Read(p []byte, offset int64) (int, error) { return s.log.Read(p, offset) }
 
-// AppendRaw appends bytes of another broker's log at offset, which must be the end of this one, and has them written out.
-// It is how a replica follows. Before this store takes messages of its own, ReadyToAppend must be called.
+// AppendRaw appends bytes of another broker's log at offset, which must be the end of this one. They may cut records.
+// Nothing is written out before Kick. It is how a replica follows. Before this store takes messages of its own, ReadyToAppend must be called.
 func (s *Store) AppendRaw(p []byte, offset int64, allowed func() error) error {
 	if err := s.refusal(); err != nil {
 		return err
 	}
+	s.raw.Store(true)
 	if err := s.log.AppendRaw(p, offset, allowed); err != nil {
 		return appendError(err)
 	}
-	s.log.Kick(false)
 	s.appendedBytes.Add(uint64(len(p)))
 	return nil
 }
 
-// StartAt makes an empty log begin at offset, a multiple of the file size. After Open and before Run.
+// StartAt makes an empty log begin at offset, a multiple of the file size. Nobody may append meanwhile.
 func (s *Store) StartAt(offset int64) error {
+	s.dispatchMu.Lock()
+	defer s.dispatchMu.Unlock()
 	if err := s.log.StartAt(offset); err != nil {
 		return err
 	}
+	s.rewind(0)
 	s.dispatched.Advance(offset)
 	s.confirmed.Advance(offset)
 	return nil
@@ -79,7 +81,10 @@ func (s *Store) recount() error {
 	return nil
 }
 
-// TruncateTo takes everything from offset on out of log, queues and index, for good: when it returns, no crash brings it
+// FileSize is mappedFileSizeCommitLog.
+func (s *Store) FileSize() int64 { return s.log.FileSize() }
+
+// TruncateTo takes everything from offset on out of log, queues, index and epoch history, for good: when it returns, no crash brings it
 // back. offset is a record boundary or the end of a file, and not below Begin. Who waits for what is cut fails with
 // commitlog.ErrCut or consumequeue.ErrCut. Nobody may append meanwhile, and whoever moves Confirmed must stand still.
 func (s *Store) TruncateTo(offset int64) error {
@@ -87,6 +92,7 @@ func (s *Store) TruncateTo(offset int64) error {
 	defer s.checkpointMu.Unlock()
 	s.dispatchMu.Lock()
 	defer s.dispatchMu.Unlock()
+	s.rewind(offset)
 	if err := s.lowerCheckpoint(offset); err != nil {
 		s.fail("truncate", err)
 		return err
@@ -98,10 +104,11 @@ func (s *Store) TruncateTo(offset int64) error {
 		s.fail("truncate", err)
 		return err
 	}
+	if err := s.epochs.TruncateTo(max(offset, 1)); err != nil {
+		s.fail("truncate", err)
+		return err
+	}
 	s.earliest.Store(nil)
-	s.last = lastRecord{}
-	s.dispatched.Rewind(offset, commitlog.ErrCut)
-	s.confirmed.Rewind(offset, commitlog.ErrCut)
 	return s.recount()
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/ha"
 	"github.com/quorate/quorate/store"
 )
 
@@ -94,6 +95,7 @@ func TestAReplicaFollowsAndTakesOver(t *testing.T) {
 		require.NoError(t, replica.AppendRaw(buf[:n], at, nil))
 		at += int64(n)
 	}
+	replica.Kick(false)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	require.NoError(t, replica.Durable().Wait(ctx, master.Appended().Load()))
@@ -105,4 +107,78 @@ func TestAReplicaFollowsAndTakesOver(t *testing.T) {
 	require.Len(t, readAll(t, replica.Store, "T", 1), 50)
 	replica.close(t)
 	master.close(t)
+}
+
+// A replica's confirmed end lies anywhere within a record, its log is cut while dispatch waits, and what comes in place of
+// the old end is dispatched. It also restarts with half a record at its end.
+func TestAReplicaDispatchesWholeRecordsAcrossCutsAndRestarts(t *testing.T) {
+	master := run(t, config(crashable(t)))
+	var at []store.Appended
+	for i := range 100 {
+		at = append(at, appendOne(t, master.Store, testMessage("T", 0, i)))
+	}
+	master.settled(t)
+	end := master.Appended().Load()
+	all := make([]byte, end)
+	for pos := int64(0); pos < end; {
+		n, err := master.Read(all[pos:], pos)
+		require.NoError(t, err)
+		pos += int64(n)
+	}
+	cfg := config(crashable(t))
+	cfg.HoldConfirmed = true
+	s := open(t, cfg)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	follow := func(from, to int64) {
+		for from < to {
+			next := min(from+333, to)
+			require.NoError(t, s.AppendRaw(all[from:next], from, nil))
+			s.Kick(false)
+			s.Confirmed().Advance(next)
+			from = next
+		}
+	}
+	follow(0, at[60].Begin+40)
+	require.NoError(t, s.Dispatched().Wait(ctx, at[60].Begin))
+	require.NoError(t, s.TruncateTo(at[30].Begin))
+	follow(at[30].Begin, at[50].Begin+7) // less than was confirmed before the cut
+	require.NoError(t, s.Dispatched().Wait(ctx, at[50].Begin))
+	require.Len(t, readAll(t, s, "T", 0), 50)
+	require.NoError(t, s.Durable().Wait(ctx, at[50].Begin+7))
+	cancel()
+	require.NoError(t, <-done)
+	require.NoError(t, s.Close())
+
+	s = open(t, cfg)
+	require.Equal(t, at[50].Begin, s.Appended().Load(), "half a record is no record")
+	ctx, cancel = context.WithCancel(context.Background())
+	defer cancel()
+	go func() { done <- s.Run(ctx) }()
+	follow(at[50].Begin, end)
+	require.NoError(t, s.Dispatched().Wait(ctx, end))
+	require.Len(t, readAll(t, s, "T", 0), 100)
+	cancel()
+	require.NoError(t, <-done)
+	require.NoError(t, s.Close())
+}
+
+// An epoch that begins behind the end of the log was lost with its bytes; TruncateTo forgets those that it cuts.
+func TestEpochsFollowTheLog(t *testing.T) {
+	fsys := crashable(t)
+	s := run(t, config(fsys))
+	first := appendOne(t, s.Store, testMessage("T", 0, 0))
+	second := appendOne(t, s.Store, testMessage("T", 0, 1))
+	s.settled(t)
+	require.NoError(t, s.BeginEpoch(ha.EpochEntry{Epoch: 1}))
+	require.NoError(t, s.BeginEpoch(ha.EpochEntry{Epoch: 2, Start: first.End}))
+	require.NoError(t, s.BeginEpoch(ha.EpochEntry{Epoch: 3, Start: second.End}))
+	require.NoError(t, s.BeginEpoch(ha.EpochEntry{Epoch: 4, Start: second.End + 1}))
+	s.close(t)
+	s = run(t, config(fsys))
+	require.Equal(t, ha.MasterEpoch(3), s.History().Last())
+	require.NoError(t, s.TruncateTo(first.End))
+	require.Equal(t, ha.MasterEpoch(1), s.History().Last())
+	s.close(t)
 }

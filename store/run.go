@@ -40,7 +40,7 @@ func (s *Store) Run(ctx context.Context) error {
 	err = errors.Join(err, log.stop())
 	err = errors.Join(err, dispatch.stop())
 	if err == nil {
-		if last := s.dispatchTo(base, s.confirmed.Load()); last != nil {
+		if last := s.dispatchAll(base); last != nil {
 			s.logger.Warn("not everything confirmed is dispatched; the next start makes up for it", slog.Any("error", last))
 		}
 	}
@@ -178,6 +178,9 @@ func (s *Store) takeCheckpoint(all bool) error {
 func (s *Store) checkpointLocked(all bool) error {
 	s.dispatchMu.Lock()
 	dispatched, last := s.dispatched.Load(), s.last
+	if s.log.Appended().Load() == s.log.Begin() {
+		dispatched = 0 // an empty log may have no file by which a later start finds where it begins
+	}
 	ends, due := s.queueEnds(dispatched, all)
 	s.dispatchMu.Unlock()
 
@@ -191,6 +194,9 @@ func (s *Store) checkpointLocked(all bool) error {
 	}
 	c := s.written
 	c.Dispatched, c.Durable, c.Boot = dispatched, s.log.Durable().Load(), s.cfg.Boot
+	if s.raw.Load() {
+		c.Durable = min(c.Durable, dispatched) // what is behind may end with a part of a record
+	}
 	if last.storeTime > 0 {
 		c.PhysicTime, c.LogicsTime = last.storeTime, last.storeTime
 		c.Confirm, c.LogicsOffset = last.offset, last.offset

@@ -48,6 +48,8 @@ type Store struct {
 	queues     *consumequeue.Table
 	index      *index.Index // nil with messageIndexEnable=false
 	counters   counters
+	epochs     *checkpoint.Epochs
+	raw        atomic.Bool // bytes of another broker's log were appended: its end may lie within a record
 
 	confirmed, dispatched watermark.Watermark
 
@@ -65,6 +67,7 @@ type Store struct {
 	batch      index.Batch
 	buf        []byte
 	last       lastRecord
+	recut      func() // tells runDispatch of a cut; nil before it runs
 	// dispatchOne is dispatchRecord, bound once: a method value made per piece would be an allocation.
 	dispatchOne func(r *message.Record) error
 	complaints  atomic.Int64

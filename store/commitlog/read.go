@@ -76,22 +76,37 @@ func (l *Log) Read(p []byte, offset int64) (int, error) {
 	limit := min(end-offset, l.cfg.FileSize-offset%l.cfg.FileSize)
 	p = p[:min(int64(len(p)), limit)]
 	n := l.tail.read(p, offset)
-	if n == len(p) {
-		return n, nil
+	for n < len(p) {
+		m, err := l.readFile(p[n:], offset+int64(n))
+		if err != nil {
+			return 0, err
+		}
+		n += m
+		k := l.tail.read(p[n:], offset+int64(n))
+		if m+k == 0 {
+			break // cut meanwhile
+		}
+		n += k
 	}
-	// What is not in memory (any more) is in the files.
+	return n, nil
+}
+
+// readFile reads what is not in memory (any more) and so is in a file. What is not written yet is not: behind the end that
+// a start found, memory begins where the files' bytes end.
+func (l *Log) readFile(p []byte, offset int64) (int, error) {
+	p = p[:max(min(int64(len(p)), l.written.Load()-offset), 0)]
 	s := l.files.Find(offset)
 	if s == nil {
 		return 0, fmt.Errorf("%w: %d, the log begins at %d", ErrNotFound, offset, l.Begin())
 	}
-	m, err := s.ReadAt(p[n:], offset+int64(n))
+	n, err := s.ReadAt(p, offset)
 	if errors.Is(err, segment.ErrNotFound) {
 		return 0, fmt.Errorf("%w: %d was removed", ErrNotFound, offset)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return 0, fmt.Errorf("read commit log: %w", err)
 	}
-	return n + m, nil
+	return n, nil
 }
 
 // View returns size bytes from offset on. They must lie in one file and below Appended.
