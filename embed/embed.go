@@ -211,8 +211,8 @@ func (n *Node) Dial(ctx context.Context, addr string) (net.Conn, error) {
 // close gives back what was opened, in reverse.
 func (n *Node) close() error {
 	var errs []error
-	for i := len(n.opened) - 1; i >= 0; i-- {
-		errs = append(errs, n.opened[i]())
+	for _, giveBack := range slices.Backward(n.opened) {
+		errs = append(errs, giveBack())
 	}
 	n.opened = nil
 	return errors.Join(errs...)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -148,9 +149,7 @@ func brokerUnused() map[string]string {
 
 func namesrvUnused() map[string]string {
 	unused := javakeys.Namesrv()
-	for key, reason := range namesrv.UnusedKeys {
-		unused[key] = reason
-	}
+	maps.Copy(unused, namesrv.UnusedKeys)
 	return unused
 }
 

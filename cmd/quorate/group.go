@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/admin"
+	"github.com/quorate/quorate/protocol"
 )
 
 func newGroupCommand() *cobra.Command {
@@ -88,57 +89,69 @@ func isSystemGroup(name string) bool {
 	return strings.HasPrefix(name, "CID_RMQ_SYS_")
 }
 
+// groupChange are the flags of create and update.
+type groupChange struct {
+	cluster, broker                     string
+	enable, fromMin, broadcast, orderly bool
+	retryMax, retryQueues               int32
+}
+
 func newGroupPut(verb string) *cobra.Command {
-	var cluster, broker string
-	var enable, fromMin, broadcast, orderly bool
-	var retryMax, retryQueues int32
+	var change groupChange
 	cmd := &cobra.Command{
 		Use: verb + " GROUP", Short: map[string]string{"create": "Create a group", "update": "Change a group"}[verb], Args: args(1, "GROUP"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withAdmin(cmd, func(ctx context.Context, a *admin.Client) error {
-				addrs, err := chosen(ctx, a, cluster, broker)
-				if err != nil {
-					return err
-				}
-				for _, addr := range addrs {
-					g := admin.NewGroup(args[0])
-					if verb == "update" {
-						if g, err = a.GroupConfig(ctx, addr, args[0]); err != nil {
-							return err
-						}
-					}
-					for flag, apply := range map[string]func(){
-						"enable":       func() { g.ConsumeEnable = enable },
-						"from-min":     func() { g.ConsumeFromMinEnable = fromMin },
-						"broadcast":    func() { g.ConsumeBroadcastEnable = broadcast },
-						"orderly":      func() { g.ConsumeMessageOrderly = orderly },
-						"retry-max":    func() { g.RetryMaxTimes = retryMax },
-						"retry-queues": func() { g.RetryQueueNums = retryQueues },
-					} {
-						if cmd.Flags().Changed(flag) {
-							apply()
-						}
-					}
-					if err := a.PutGroup(ctx, addr, g); err != nil {
-						return err
-					}
-					if err := say(cmd, "%sd group %s at %s", verb, args[0], addr); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
+			return withAdmin(cmd, func(ctx context.Context, a *admin.Client) error { return change.put(ctx, cmd, a, verb, args[0]) })
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&enable, "enable", true, "the group may consume")
-	f.BoolVar(&fromMin, "from-min", true, "start at the first message")
-	f.BoolVar(&broadcast, "broadcast", true, "every member may get every message")
-	f.BoolVar(&orderly, "orderly", false, "the group consumes in order")
-	f.Int32Var(&retryMax, "retry-max", 16, "deliveries before a message goes to the dead-letter queue")
-	f.Int32Var(&retryQueues, "retry-queues", 1, "queues of the group's retry topic")
-	addPlaceFlags(cmd, &cluster, &broker)
+	f.BoolVar(&change.enable, "enable", true, "the group may consume")
+	f.BoolVar(&change.fromMin, "from-min", true, "start at the first message")
+	f.BoolVar(&change.broadcast, "broadcast", true, "every member may get every message")
+	f.BoolVar(&change.orderly, "orderly", false, "the group consumes in order")
+	f.Int32Var(&change.retryMax, "retry-max", 16, "deliveries before a message goes to the dead-letter queue")
+	f.Int32Var(&change.retryQueues, "retry-queues", 1, "queues of the group's retry topic")
+	addPlaceFlags(cmd, &change.cluster, &change.broker)
 	return cmd
+}
+
+func (c *groupChange) put(ctx context.Context, cmd *cobra.Command, a *admin.Client, verb, group string) error {
+	addrs, err := chosen(ctx, a, c.cluster, c.broker)
+	if err != nil {
+		return err
+	}
+	for _, addr := range addrs {
+		g := admin.NewGroup(group)
+		if verb == "update" {
+			if g, err = a.GroupConfig(ctx, addr, group); err != nil {
+				return err
+			}
+		}
+		c.apply(cmd, &g)
+		if err := a.PutGroup(ctx, addr, g); err != nil {
+			return err
+		}
+		if err := say(cmd, "%sd group %s at %s", verb, group, addr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// apply sets what was given on the command line.
+func (c *groupChange) apply(cmd *cobra.Command, g *protocol.SubscriptionGroupConfig) {
+	for flag, set := range map[string]func(){
+		"enable":       func() { g.ConsumeEnable = c.enable },
+		"from-min":     func() { g.ConsumeFromMinEnable = c.fromMin },
+		"broadcast":    func() { g.ConsumeBroadcastEnable = c.broadcast },
+		"orderly":      func() { g.ConsumeMessageOrderly = c.orderly },
+		"retry-max":    func() { g.RetryMaxTimes = c.retryMax },
+		"retry-queues": func() { g.RetryQueueNums = c.retryQueues },
+	} {
+		if cmd.Flags().Changed(flag) {
+			set()
+		}
+	}
 }
 
 func newGroupDelete() *cobra.Command {

@@ -49,13 +49,9 @@ func newMessageSend() *cobra.Command {
 				}
 				m.Body = body
 			}
-			m.Properties = map[string]string{}
-			for _, p := range properties {
-				key, value, ok := strings.Cut(p, "=")
-				if !ok {
-					return usagef("property %q is not key=value", p)
-				}
-				m.Properties[key] = value
+			var err error
+			if m.Properties, err = parsePairs(properties); err != nil {
+				return err
 			}
 			return withClient(cmd, client.Config{}, func(ctx context.Context, c *client.Client) error {
 				p := c.NewProducer(client.ProducerConfig{Group: toolsProducer, Retries: 2})
@@ -87,6 +83,18 @@ func newMessageSend() *cobra.Command {
 	f.Int32VarP(&queue, "queue", "q", 0, "queue at --broker")
 	f.IntVarP(&count, "count", "c", 1, "how often")
 	return cmd
+}
+
+func parsePairs(words []string) (map[string]string, error) {
+	pairs := map[string]string{}
+	for _, word := range words {
+		key, value, ok := strings.Cut(word, "=")
+		if !ok {
+			return nil, usagef("property %q is not key=value", word)
+		}
+		pairs[key] = value
+	}
+	return pairs, nil
 }
 
 func printSendResult(cmd *cobra.Command, r client.SendResult) error {

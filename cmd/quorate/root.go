@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"runtime"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -19,14 +20,11 @@ func newRoot() *cobra.Command {
 			if len(args) == 0 {
 				return cmd.Help()
 			}
-			text := fmt.Sprintf("unknown command %q", args[0])
-			for i, near := range cmd.SuggestionsFor(args[0]) {
-				if i == 0 {
-					text += "; did you mean"
-				}
-				text += fmt.Sprintf(" %q", near)
+			near := ""
+			if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
+				near = "; did you mean " + strings.Join(names, " or ") + "?"
 			}
-			return usagef("%s (quorate --help lists them)", text)
+			return usagef("unknown command %q%s (quorate --help lists them)", args[0], near)
 		},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {

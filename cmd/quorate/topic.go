@@ -129,62 +129,77 @@ func parsePerm(text string) (int32, error) {
 	return 0, usagef("perm %q: it is rw, r or w", text)
 }
 
+// topicChange are the flags of create and update.
+type topicChange struct {
+	queues, read, write               int32
+	perm, cluster, broker, attributes string
+	order                             bool
+}
+
 func newTopicPut(verb string) *cobra.Command {
-	var queues, read, write int32
-	var perm, cluster, broker, attributes string
-	var order bool
+	var change topicChange
 	cmd := &cobra.Command{
 		Use: verb + " TOPIC", Short: map[string]string{"create": "Create a topic", "update": "Change a topic"}[verb], Args: args(1, "TOPIC"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withAdmin(cmd, func(ctx context.Context, a *admin.Client) error {
-				addrs, err := chosen(ctx, a, cluster, broker)
-				if err != nil {
-					return err
-				}
-				for _, addr := range addrs {
-					t := admin.NewTopic(args[0])
-					if verb == "update" {
-						if t, err = a.TopicConfig(ctx, addr, args[0]); err != nil {
-							return err
-						}
-					}
-					set := func(flag string, to *int32, value int32) {
-						if cmd.Flags().Changed(flag) {
-							*to = value
-						}
-					}
-					set("queues", &t.ReadQueueNums, queues)
-					set("queues", &t.WriteQueueNums, queues)
-					set("read-queues", &t.ReadQueueNums, read)
-					set("write-queues", &t.WriteQueueNums, write)
-					if cmd.Flags().Changed("perm") {
-						if t.Perm, err = parsePerm(perm); err != nil {
-							return err
-						}
-					}
-					if cmd.Flags().Changed("order") {
-						t.Order = order
-					}
-					if err := a.PutTopic(ctx, addr, t, attributes); err != nil {
-						return err
-					}
-					if err := say(cmd, "%sd topic %s at %s: %d read and %d write queues, %s", verb, t.TopicName, addr, t.ReadQueueNums, t.WriteQueueNums, permText(t.Perm)); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
+			return withAdmin(cmd, func(ctx context.Context, a *admin.Client) error { return change.put(ctx, cmd, a, verb, args[0]) })
 		},
 	}
 	f := cmd.Flags()
-	f.Int32VarP(&queues, "queues", "q", 8, "queues to read and write")
-	f.Int32Var(&read, "read-queues", 8, "queues to read")
-	f.Int32Var(&write, "write-queues", 8, "queues to write")
-	f.StringVar(&perm, "perm", "rw", "rw, r or w")
-	f.BoolVar(&order, "order", false, "the topic is consumed in order")
-	f.StringVar(&attributes, "attributes", "", "+key=value,-key")
-	addPlaceFlags(cmd, &cluster, &broker)
+	f.Int32VarP(&change.queues, "queues", "q", 8, "queues to read and write")
+	f.Int32Var(&change.read, "read-queues", 8, "queues to read")
+	f.Int32Var(&change.write, "write-queues", 8, "queues to write")
+	f.StringVar(&change.perm, "perm", "rw", "rw, r or w")
+	f.BoolVar(&change.order, "order", false, "the topic is consumed in order")
+	f.StringVar(&change.attributes, "attributes", "", "+key=value,-key")
+	addPlaceFlags(cmd, &change.cluster, &change.broker)
 	return cmd
+}
+
+func (c *topicChange) put(ctx context.Context, cmd *cobra.Command, a *admin.Client, verb, topic string) error {
+	addrs, err := chosen(ctx, a, c.cluster, c.broker)
+	if err != nil {
+		return err
+	}
+	for _, addr := range addrs {
+		t := admin.NewTopic(topic)
+		if verb == "update" {
+			if t, err = a.TopicConfig(ctx, addr, topic); err != nil {
+				return err
+			}
+		}
+		if err := c.apply(cmd, &t); err != nil {
+			return err
+		}
+		if err := a.PutTopic(ctx, addr, t, c.attributes); err != nil {
+			return err
+		}
+		err := say(cmd, "%sd topic %s at %s: %d read and %d write queues, %s", verb, t.TopicName, addr, t.ReadQueueNums, t.WriteQueueNums, permText(t.Perm))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// apply sets what was given on the command line.
+func (c *topicChange) apply(cmd *cobra.Command, t *protocol.TopicConfig) (err error) {
+	given := cmd.Flags().Changed
+	if given("queues") {
+		t.ReadQueueNums, t.WriteQueueNums = c.queues, c.queues
+	}
+	if given("read-queues") {
+		t.ReadQueueNums = c.read
+	}
+	if given("write-queues") {
+		t.WriteQueueNums = c.write
+	}
+	if given("order") {
+		t.Order = c.order
+	}
+	if given("perm") {
+		t.Perm, err = parsePerm(c.perm)
+	}
+	return err
 }
 
 func addPlaceFlags(cmd *cobra.Command, cluster, broker *string) {

@@ -235,7 +235,7 @@ func checkOrder(got []*client.Received) error {
 			return fmt.Errorf("message %d came twice", n)
 		}
 		seen[n] = true
-		if before, any := last[m.Queue]; any && n <= before {
+		if before, known := last[m.Queue]; known && n <= before {
 			return fmt.Errorf("%s: message %d came after %d", m.Queue, n, before)
 		}
 		last[m.Queue] = n

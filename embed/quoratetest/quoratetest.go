@@ -35,23 +35,23 @@ func With(settings map[string]string) Option {
 
 // Start runs a NameServer and a broker on free ports of this machine, in memory, until the test and its cleanups end. What
 // they log goes to the test's log.
-func Start(t testing.TB, options ...Option) *embed.Node {
-	t.Helper()
+func Start(tb testing.TB, options ...Option) *embed.Node {
+	tb.Helper()
 	cfg := embed.Standalone("")
 	cfg.NameServers[0].Port, cfg.Brokers[0].Port = 0, 0
-	cfg.Logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	cfg.Logger = slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	for _, o := range options {
 		o(&cfg)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	ctx, cancel := context.WithTimeout(tb.Context(), startTimeout)
 	defer cancel()
 	node, err := embed.Start(ctx, cfg)
 	if err != nil {
-		t.Fatalf("start quorate: %v", err)
+		tb.Fatalf("start quorate: %v", err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := node.Stop(); err != nil {
-			t.Errorf("stop quorate: %v", err)
+			tb.Errorf("stop quorate: %v", err)
 		}
 	})
 	return node

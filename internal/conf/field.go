@@ -66,7 +66,9 @@ func collect(fields []Field, v reflect.Value) []Field {
 func newField(tag string, sf reflect.StructField, v reflect.Value) Field {
 	key, options, _ := strings.Cut(tag, ",")
 	f := Field{Key: key, value: v, min: math.MinInt64, max: math.MaxInt64}
-	broken := func(what string) { panic("conf: field " + sf.Name + " with key " + key + ": " + what) }
+	broken := func(what string) {
+		panic("conf: field " + sf.Name + " with key " + key + ": " + what) //nolint:forbidigo // found by the first test that binds the struct
+	}
 	for option := range strings.SplitSeq(options, ",") {
 		u, isUnit := units[option]
 		switch {
@@ -110,7 +112,7 @@ func (f Field) Set(text string) error {
 		}
 		return fmt.Errorf("%s: %q %s", f.Key, text, what)
 	}
-	if u, ok := f.value.Addr().Interface().(encoding.TextUnmarshaler); ok {
+	if u, ok := reflect.TypeAssert[encoding.TextUnmarshaler](f.value.Addr()); ok {
 		if err := u.UnmarshalText([]byte(text)); err != nil {
 			return refuse("cannot be used: " + err.Error())
 		}
@@ -142,7 +144,7 @@ func (f Field) Set(text string) error {
 		}
 		f.value.Set(reflect.ValueOf(words).Convert(f.value.Type()))
 	default:
-		panic("conf: key " + f.Key + ": type " + f.value.Type().String() + " cannot be bound")
+		panic("conf: key " + f.Key + ": type " + f.value.Type().String() + " cannot be bound") //nolint:forbidigo // as in newField
 	}
 	return nil
 }
@@ -198,7 +200,7 @@ func (f Field) Text() string {
 	case f.value.Type() == durationType:
 		return strconv.FormatInt(f.value.Int()/int64(f.unit.size), 10)
 	}
-	if m, ok := f.value.Addr().Interface().(encoding.TextMarshaler); ok {
+	if m, ok := reflect.TypeAssert[encoding.TextMarshaler](f.value.Addr()); ok {
 		if text, err := m.MarshalText(); err == nil {
 			return string(text)
 		}
@@ -213,7 +215,7 @@ func (f Field) Text() string {
 		}
 		return f.enum[0]
 	case reflect.Slice:
-		words, _ := f.value.Convert(reflect.TypeFor[[]string]()).Interface().([]string)
+		words, _ := reflect.TypeAssert[[]string](f.value.Convert(reflect.TypeFor[[]string]()))
 		return strings.Join(words, ";")
 	default:
 		return fmt.Sprint(f.value.Interface())

@@ -51,7 +51,7 @@ func (g *Group) Run(ctx context.Context) error {
 		g.Logger.Debug("component started", "component", p.name)
 	}
 	var errs []error
-	cause := context.Canceled
+	var cause error
 	select {
 	case <-ctx.Done():
 		cause = context.Cause(ctx)

@@ -228,8 +228,7 @@ func (b *inbox) wait(t *testing.T, n int) []*client.Received {
 
 // code is the response code of an error, -1 when it has none.
 func code(err error) protocol.ResponseCode {
-	var answered *protocol.Error
-	if errors.As(err, &answered) {
+	if answered, ok := errors.AsType[*protocol.Error](err); ok {
 		return answered.Code
 	}
 	return -1

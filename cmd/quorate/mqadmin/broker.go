@@ -21,8 +21,10 @@ func brokerCommands() []command {
 	anywhere := javaopt.Options{arg("b", "brokerAddr", "broker address"), arg("c", "cluster", "cluster")}
 	return []command{
 		{"brokerStatus", "Show a broker's figures", place("brokers"), brokerStatus},
-		{"brokerConsumeStats", "Show the progress of all groups at a broker", javaopt.Options{required("b", "brokerAddr", "broker address"), arg("t", "timeoutMillis", "ignored"),
-			arg("l", "level", "only a lag of so much"), arg("o", "order", "true or false")}, brokerConsumeStats},
+		{"brokerConsumeStats", "Show the progress of all groups at a broker", javaopt.Options{
+			required("b", "brokerAddr", "broker address"), arg("t", "timeoutMillis", "ignored"),
+			arg("l", "level", "only a lag of so much"), arg("o", "order", "true or false"),
+		}, brokerConsumeStats},
 		{"getBrokerConfig", "Show a broker's configuration", place("brokers"), getBrokerConfig},
 		{"updateBrokerConfig", "Change one key of running brokers", append(place("brokers"), arg("a", "updateAllBroker", "replicas too"), required("k", "key", "key"), required("v", "value", "value")), updateBrokerConfig},
 		{"cleanExpiredCQ", "Delete expired consume queues", anywhere, cleaning(admin.ExpiredConsumeQueues)},
@@ -30,8 +32,10 @@ func brokerCommands() []command {
 		{"deleteExpiredCommitLog", "Delete expired log files", anywhere, cleaning(admin.ExpiredCommitLog)},
 		{"clusterList", "List brokers by cluster", javaopt.Options{{Short: "m", Long: "moreStats", Text: "counts of today and yesterday"}, arg("i", "interval", "ignored: prints once"), arg("c", "clusterName", "cluster")}, clusterList},
 		{"statsAll", "Show rates and lag by topic and group", javaopt.Options{{Short: "a", Long: "activeTopic", Text: "only topics with traffic"}, arg("t", "topic", "only this topic")}, statsAll},
-		{"queryCq", "Show entries of a consume queue", javaopt.Options{required("t", "topic", "topic name"), required("q", "queue", "queue id"), required("i", "index", "first entry"),
-			arg("c", "count", "how many"), arg("b", "broker", "broker address"), arg("g", "consumer", "consumer group")}, queryCq},
+		{"queryCq", "Show entries of a consume queue", javaopt.Options{
+			required("t", "topic", "topic name"), required("q", "queue", "queue id"), required("i", "index", "first entry"),
+			arg("c", "count", "how many"), arg("b", "broker", "broker address"), arg("g", "consumer", "consumer group"),
+		}, queryCq},
 	}
 }
 

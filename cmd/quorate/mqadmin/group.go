@@ -29,8 +29,12 @@ func groupCommands() []command {
 		{"producerConnection", "Show a producer group's members", javaopt.Options{required("g", "producerGroup", "producer group"), topic}, producerConnection},
 		{"consumerStatus", "Show what consumers say of themselves", javaopt.Options{required("g", "consumerGroup", "consumer group"), arg("i", "clientId", "client id"), arg("b", "brokerAddr", "broker address"), {Short: "s", Long: "jstack", Text: "with stacks"}}, consumerStatus},
 		{"producer", "List a broker's producers", javaopt.Options{required("b", "broker", "broker address")}, producerTable},
-		{"resetOffsetByTime", "Move a group's progress to a time", javaopt.Options{group, topic, required("s", "timestamp", "now, milliseconds, or yyyy-MM-dd#HH:mm:ss:SSS"),
-			arg("f", "force", "true or false"), {Short: "c", Long: "cplus", Text: "ignored"}, arg("b", "broker", "broker address"), arg("q", "queue", "queue id"), arg("o", "offset", "offset")}, resetOffsetByTime},
+		{"resetOffsetByTime", "Move a group's progress to a time", javaopt.Options{
+			group, topic, required("s", "timestamp", "now, milliseconds, or yyyy-MM-dd#HH:mm:ss:SSS"),
+			arg("f", "force", "true or false"),
+			{Short: "c", Long: "cplus", Text: "ignored"},
+			arg("b", "broker", "broker address"), arg("q", "queue", "queue id"), arg("o", "offset", "offset"),
+		}, resetOffsetByTime},
 		{"skipAccumulatedMessage", "Move a group's progress to the end", javaopt.Options{group, topic, arg("f", "force", "true or false"), arg("c", "cluster", "cluster")}, skipAccumulated},
 		{"cloneGroupOffset", "Copy progress to another group", javaopt.Options{required("s", "srcGroup", "from"), required("d", "destGroup", "to"), topic, arg("o", "offline", "true or false")}, cloneGroupOffset},
 	}

@@ -28,19 +28,29 @@ func messageCommands() []command {
 	topic := required("t", "topic", "topic name")
 	span := javaopt.Options{arg("b", "beginTimestamp", "milliseconds or yyyy-MM-dd#HH:mm:ss:SSS"), arg("e", "endTimestamp", "the same")}
 	return []command{
-		{"queryMsgById", "Show the message of an offset id", javaopt.Options{topic, required("i", "msgId", "offset ids, comma between them"), arg("g", "consumerGroup", "consumer group"),
+		{"queryMsgById", "Show the message of an offset id", javaopt.Options{
+			topic, required("i", "msgId", "offset ids, comma between them"), arg("g", "consumerGroup", "consumer group"),
 			arg("d", "clientId", "consumer that shall consume it"), arg("s", "sendMessage", "true sends it again"), arg("u", "unitName", "ignored"),
-			arg("f", "bodyFormat", "print the body; UTF-8"), arg("c", "cluster", "cluster")}, queryMsgByID},
+			arg("f", "bodyFormat", "print the body; UTF-8"), arg("c", "cluster", "cluster"),
+		}, queryMsgByID},
 		{"queryMsgByKey", "Find messages by key", append(javaopt.Options{topic, required("k", "msgKey", "key"), arg("m", "maxNum", "at most so many"), arg("c", "cluster", "cluster")}, span...), queryMsgByKey},
-		{"queryMsgByUniqueKey", "Find messages by unique key", javaopt.Options{topic, required("i", "msgId", "unique key"), arg("g", "consumerGroup", "consumer group"),
-			arg("d", "clientId", "consumer that shall consume it"), {Short: "a", Long: "showAll", Text: "all of them"}, arg("c", "cluster", "cluster")}, queryMsgByUniqueKey},
+		{"queryMsgByUniqueKey", "Find messages by unique key", javaopt.Options{
+			topic, required("i", "msgId", "unique key"), arg("g", "consumerGroup", "consumer group"),
+			arg("d", "clientId", "consumer that shall consume it"),
+			{Short: "a", Long: "showAll", Text: "all of them"},
+			arg("c", "cluster", "cluster"),
+		}, queryMsgByUniqueKey},
 		{"queryMsgByOffset", "Show the message of a queue offset", javaopt.Options{topic, required("b", "brokerName", "broker name"), required("i", "queueId", "queue id"), required("o", "offset", "offset"), arg("f", "bodyFormat", "print the body; UTF-8")}, queryMsgByOffset},
 		{"printMsg", "Print the messages of a topic", append(javaopt.Options{topic, arg("c", "charsetName", "ignored: UTF-8"), arg("s", "subExpression", "tags"), arg("d", "printBody", "true or false")}, span...), printMsg},
-		{"printMsgByQueue", "Print the messages of a queue", append(javaopt.Options{topic, required("a", "brokerName", "broker name"), required("i", "queueId", "queue id"), arg("c", "charsetName", "ignored: UTF-8"),
-			arg("s", "subExpression", "tags"), arg("p", "print", "true or false"), arg("d", "printBody", "true or false"), arg("f", "calculate", "count by tag: true or false")}, span...), printMsgByQueue},
+		{"printMsgByQueue", "Print the messages of a queue", append(javaopt.Options{
+			topic, required("a", "brokerName", "broker name"), required("i", "queueId", "queue id"), arg("c", "charsetName", "ignored: UTF-8"),
+			arg("s", "subExpression", "tags"), arg("p", "print", "true or false"), arg("d", "printBody", "true or false"), arg("f", "calculate", "count by tag: true or false"),
+		}, span...), printMsgByQueue},
 		{"sendMessage", "Send a message", javaopt.Options{topic, required("p", "body", "body"), arg("k", "key", "keys"), arg("c", "tags", "tag"), arg("b", "broker", "broker name"), arg("i", "qid", "queue id"), arg("m", "msgTraceEnable", "ignored")}, sendMessage},
-		{"consumeMessage", "Read messages of a topic", javaopt.Options{topic, arg("b", "brokerName", "broker name"), arg("i", "queueId", "queue id"), arg("o", "offset", "offset"), arg("g", "consumerGroup", "consumer group"),
-			arg("c", "MessageNumber", "how many"), arg("s", "beginTimestamp", "milliseconds or yyyy-MM-dd#HH:mm:ss:SSS"), arg("e", "endTimestamp", "the same")}, consumeMessage},
+		{"consumeMessage", "Read messages of a topic", javaopt.Options{
+			topic, arg("b", "brokerName", "broker name"), arg("i", "queueId", "queue id"), arg("o", "offset", "offset"), arg("g", "consumerGroup", "consumer group"),
+			arg("c", "MessageNumber", "how many"), arg("s", "beginTimestamp", "milliseconds or yyyy-MM-dd#HH:mm:ss:SSS"), arg("e", "endTimestamp", "the same"),
+		}, consumeMessage},
 		{"checkMsgSendRT", "Measure sends to each queue", javaopt.Options{topic, arg("a", "amount", "sends"), arg("s", "size", "body bytes")}, checkMsgSendRT},
 		{"sendMsgStatus", "Send messages to a broker and show the answers", javaopt.Options{required("b", "brokerName", "broker name, whose own topic is sent to"), arg("s", "messageSize", "body bytes"), arg("c", "count", "sends")}, sendMsgStatus},
 	}
@@ -91,7 +101,7 @@ func (c *call) printDirect(r protocol.ConsumeMessageDirectlyResult) {
 }
 
 func (c *call) sendAgain(ctx context.Context, m *client.Received) error {
-	return c.withClient(ctx, func(mc *client.Client) error {
+	return c.withClient(func(mc *client.Client) error {
 		p := mc.NewProducer(client.ProducerConfig{Group: toolsProducer})
 		r, err := p.Send(ctx, &client.Message{Topic: m.Topic, Body: m.Body, Flag: m.Flag, Properties: m.Properties, Tags: m.Tags, Keys: m.Keys})
 		if err != nil {
@@ -289,7 +299,7 @@ func queryMsgByOffset(ctx context.Context, c *call) error {
 		return err
 	}
 	q := client.Queue{Topic: c.v.Get("topic", ""), BrokerName: c.v.Get("brokerName", ""), QueueID: id}
-	return c.withClient(ctx, func(mc *client.Client) error {
+	return c.withClient(func(mc *client.Client) error {
 		r, err := mc.Pull(ctx, client.PullRequest{Group: toolsConsumer, Queue: q, Offset: offset, Max: 1})
 		if err != nil {
 			return err
@@ -314,7 +324,7 @@ func sendMessage(ctx context.Context, c *call) error {
 	if queue >= 0 && broker == "" {
 		return fmt.Errorf("%w: -i needs -b", ErrUsage)
 	}
-	return c.withClient(ctx, func(mc *client.Client) error {
+	return c.withClient(func(mc *client.Client) error {
 		p := mc.NewProducer(client.ProducerConfig{Group: toolsProducer, Retries: 2})
 		var r client.SendResult
 		if broker != "" {
@@ -338,7 +348,7 @@ func checkMsgSendRT(ctx context.Context, c *call) error {
 		return err
 	}
 	topic := c.v.Get("topic", "")
-	return c.withClient(ctx, func(mc *client.Client) error {
+	return c.withClient(func(mc *client.Client) error {
 		p := mc.NewProducer(client.ProducerConfig{Group: toolsProducer})
 		m := &client.Message{Topic: topic, Body: make([]byte, size)}
 		c.printf("%-32s  %-4s  %-20s    %s\n", "#Broker Name", "#QID", "#Send Result", "#RT")
@@ -361,7 +371,7 @@ func sendMsgStatus(ctx context.Context, c *call) error {
 	if err := errors.Join(errSize, errCount); err != nil {
 		return err
 	}
-	return c.withClient(ctx, func(mc *client.Client) error {
+	return c.withClient(func(mc *client.Client) error {
 		p := mc.NewProducer(client.ProducerConfig{Group: toolsProducer})
 		m := &client.Message{Topic: c.v.Get("brokerName", ""), Body: make([]byte, size)}
 		for range count {

@@ -43,7 +43,7 @@ type call struct {
 
 // printf writes to the command's output; a failed write ends the command at its end.
 func (c *call) printf(format string, args ...any) {
-	fmt.Fprintf(c.out, format, args...) //nolint:errcheck // out remembers its first failure, see Run
+	fmt.Fprintf(c.out, format, args...)
 }
 
 // Run executes a command line. resolve turns the text of -n, or "", into NameServer addresses.
@@ -82,7 +82,7 @@ func run(ctx context.Context, out io.Writer, logger *slog.Logger, words []string
 	}
 	options := append(slices.Clone(common), cmd.options...)
 	if slices.Contains(rest, "-h") || slices.Contains(rest, "--help") {
-		fmt.Fprintf(out, "usage: mqadmin %s\n%s\n%s", cmd.name, cmd.text, options.Help()) //nolint:errcheck // out remembers its first failure
+		fmt.Fprintf(out, "usage: mqadmin %s\n%s\n%s", cmd.name, cmd.text, options.Help())
 		return nil
 	}
 	values, stray, err := options.Parse(rest)
@@ -129,15 +129,15 @@ func find(name string) (command, error) {
 }
 
 func help(out io.Writer) {
-	fmt.Fprintln(out, "Commands of mqadmin served here:") //nolint:errcheck // out remembers its first failure
+	fmt.Fprintln(out, "Commands of mqadmin served here:")
 	for _, c := range commands() {
-		fmt.Fprintf(out, "   %-35s %s\n", c.name, c.text) //nolint:errcheck // as above
+		fmt.Fprintf(out, "   %-35s %s\n", c.name, c.text)
 	}
-	fmt.Fprintln(out, "\nSee 'mqadmin help <command>' for the options of one.") //nolint:errcheck // as above
+	fmt.Fprintln(out, "\nSee 'mqadmin help <command>' for the options of one.")
 }
 
 // withClient runs fn with a client for messages.
-func (c *call) withClient(ctx context.Context, fn func(*client.Client) error) error {
+func (c *call) withClient(fn func(*client.Client) error) error {
 	mc, err := client.New(client.Config{NameServers: c.servers}, c.logger)
 	if err != nil {
 		return err

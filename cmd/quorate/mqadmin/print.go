@@ -85,7 +85,7 @@ func printMsg(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.withClient(ctx, func(mc *client.Client) error {
+	return c.withClient(func(mc *client.Client) error {
 		windows, err := c.windows(ctx, mc, func(client.Queue) bool { return true })
 		if err != nil {
 			return err
@@ -115,7 +115,7 @@ func printMsgByQueue(ctx context.Context, c *call) error {
 		return err
 	}
 	counts := map[string]int{}
-	return c.withClient(ctx, func(mc *client.Client) error {
+	return c.withClient(func(mc *client.Client) error {
 		windows, err := c.windows(ctx, mc, func(q client.Queue) bool { return q.BrokerName == c.v.Get("brokerName", "") && q.QueueID == queue })
 		if err != nil {
 			return err
@@ -148,7 +148,7 @@ func consumeMessage(ctx context.Context, c *call) error {
 		return err
 	}
 	broker := c.v.Get("brokerName", "")
-	return c.withClient(ctx, func(mc *client.Client) error {
+	return c.withClient(func(mc *client.Client) error {
 		windows, err := c.windows(ctx, mc, func(q client.Queue) bool {
 			return (broker == "" || q.BrokerName == broker) && (queue < 0 || q.QueueID == queue)
 		})
