@@ -18,21 +18,17 @@ import (
 	"github.com/quorate/quorate/test/javapeer"
 )
 
-// storeContents reads everything that a broker serves: each message of each queue that has a folder in the store, and
-// the stored progress of the groups that are known to have some. One line each, so that two brokers can be compared.
+// exchangedQueues are the queues that fillStore writes to, by topic; one of a delayed message is among them.
+var exchangedQueues = map[string][]int{"Exchanged": {0, 1}, "ExchangedOther": {0}, "SCHEDULE_TOPIC_XXXX": {17}}
+
+// storeContents reads all that fillStore put into a broker, one line for each message, so that two brokers can be compared.
 func storeContents(t *testing.T, c *cluster) []string {
 	t.Helper()
-	topics, err := os.ReadDir(filepath.Join(c.store, "consumequeue"))
-	require.NoError(t, err)
 	var lines []string
-	for _, topic := range topics {
-		queues, err := os.ReadDir(filepath.Join(c.store, "consumequeue", topic.Name()))
-		require.NoError(t, err)
-		for _, q := range queues {
-			id, err := strconv.Atoi(q.Name())
-			require.NoError(t, err)
-			for _, m := range drainQueue(t, c.broker, topic.Name(), id) {
-				lines = append(lines, messageLine(topic.Name(), id, m))
+	for topic, queues := range exchangedQueues {
+		for _, id := range queues {
+			for _, m := range drainQueue(t, c.broker, topic, id) {
+				lines = append(lines, messageLine(topic, id, m))
 			}
 		}
 	}
@@ -57,6 +53,9 @@ func fillStore(t *testing.T, c *cluster) {
 	t.Helper()
 	createTopic(t, c, "Exchanged", 2)
 	createTopic(t, c, "ExchangedOther", 1)
+	a, err := invoke(t.Context(), c.broker, 200, map[string]string{"group": "exchange-group"}, []byte(`{"groupName":"exchange-group","consumeEnable":true,"retryQueueNums":1,"retryMaxTimes":16}`))
+	require.NoError(t, err)
+	require.Zero(t, a.Code, a.Remark)
 	p := newProducer(t, c, producer.WithCompressMsgBodyOverHowmuch(1024))
 	for i := range 120 {
 		m := newMessage("Exchanged", fmt.Sprintf("body-%d %s", i, strings.Repeat("x", i*5))).
@@ -147,14 +146,18 @@ func finish(t *testing.T, c *cluster, how string) {
 		c.stop()
 		return
 	}
-	time.Sleep(6 * time.Second) // the Java broker persists progress every 5 s, and kill -9 may cost what came after
+	// Progress is written every 5 s, by the Java broker not before its tenth second; kill -9 may cost what came after.
+	eventually(t, 30*time.Second, "progress is on disk", func() bool {
+		b, err := os.ReadFile(filepath.Join(c.store, "config", "consumerOffset.json"))
+		return err == nil && strings.Contains(string(b), "Exchanged@exchange-group")
+	})
 	c.kill()
 }
 
 // compareContents waits for the index of a recovered store, which a Java broker builds behind its start.
 func compareContents(t *testing.T, want []string, c *cluster) {
 	t.Helper()
-	require.NotEmpty(t, want)
+	require.Len(t, want, 127)
 	eventually(t, 30*time.Second, "the recovered broker serves as many messages", func() bool {
 		return len(storeContents(t, c)) >= len(want)
 	})
