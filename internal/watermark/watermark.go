@@ -17,6 +17,7 @@ var ErrClosed = errors.New("watermark: closed")
 // Watermark only grows. Safe for concurrent use. The zero value stands at 0.
 type Watermark struct {
 	offset atomic.Int64 // written under mu only; read without it
+	spare  atomic.Pointer[waiter]
 
 	mu          sync.Mutex
 	closed      error
@@ -26,12 +27,32 @@ type Watermark struct {
 
 type subscriber struct{ fn func(offset int64) }
 
-// waiter is one goroutine in Wait. Its channel is closed by whoever takes it out of the heap to wake it; err is set before.
+// waiter is one goroutine in Wait. Whoever takes it out of the heap to wake it sends on its channel, under mu; err
+// is set before.
 type waiter struct {
 	offset int64
 	index  int // position in the heap, -1 once taken out
 	err    error
-	wake   chan struct{}
+	wake   chan struct{} // capacity 1
+}
+
+// newWaiter returns a waiter: the last one that was given back, or a new one. One is kept because a stage that follows
+// another waits again and again; a pool of all would carry channels out of a test's synctest bubble.
+func (w *Watermark) newWaiter(offset int64) *waiter {
+	v := w.spare.Swap(nil)
+	if v == nil {
+		v = &waiter{wake: make(chan struct{}, 1)}
+	}
+	v.offset = offset
+	return v
+}
+
+// done gives a waiter back once its wake was taken, or nobody will send one, and returns what it was told.
+func (w *Watermark) done(v *waiter) error {
+	err := v.err
+	v.err = nil
+	w.spare.Store(v)
+	return err
 }
 
 // Load returns the current offset.
@@ -51,7 +72,7 @@ func (w *Watermark) Advance(offset int64) {
 	}
 	w.offset.Store(offset)
 	for len(w.waiters) > 0 && w.waiters[0].offset <= offset {
-		close(heap.Pop(&w.waiters).(*waiter).wake)
+		heap.Pop(&w.waiters).(*waiter).wake <- struct{}{}
 	}
 	subscribers := w.subscribers
 	w.mu.Unlock()
@@ -73,7 +94,7 @@ func (w *Watermark) Close(cause error) {
 	}
 	for _, v := range w.waiters {
 		v.index, v.err = -1, w.closed
-		close(v.wake)
+		v.wake <- struct{}{}
 	}
 	w.waiters = nil
 }
@@ -93,21 +114,23 @@ func (w *Watermark) Wait(ctx context.Context, offset int64) error {
 		defer w.mu.Unlock()
 		return w.closed
 	}
-	v := &waiter{offset: offset, wake: make(chan struct{})}
+	v := w.newWaiter(offset)
 	heap.Push(&w.waiters, v)
 	w.mu.Unlock()
 
 	select {
 	case <-v.wake:
-		return v.err
+		return w.done(v)
 	case <-ctx.Done():
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if v.index < 0 { // woken at the same moment: what was reached counts
-		return v.err
+		<-v.wake
+		return w.done(v)
 	}
 	heap.Remove(&w.waiters, v.index)
+	_ = w.done(v) // nobody told it anything
 	return context.Cause(ctx)
 }
 
@@ -170,6 +193,6 @@ func (w *Watermark) Rewind(offset int64, cause error) {
 	for len(w.waiters) > 0 {
 		v := heap.Pop(&w.waiters).(*waiter)
 		v.err = cause
-		close(v.wake)
+		v.wake <- struct{}{}
 	}
 }
