@@ -19,16 +19,25 @@ import (
 	"github.com/quorate/quorate/internal/watermark"
 )
 
-// Sink is the log a replica appends to (commitlog.Log, store.Store).
+// Sink is the log a replica appends to (store.Store).
 type Sink interface {
 	Appended() *watermark.Watermark
+	Written() *watermark.Watermark
 	Durable() *watermark.Watermark
+	// Confirmed is the end of what this replica's consumers may see; the Follower advances it.
+	Confirmed() *watermark.Watermark
 	// AppendRaw takes bytes of the master's log at offset, which is the end of this one.
 	AppendRaw(p []byte, offset int64, allowed func() error) error
 	// StartAt makes an empty log begin at the master's first file.
 	StartAt(offset int64) error
+	// TruncateTo takes everything from offset on out of the log for good, epochs that begin there included.
+	TruncateTo(offset int64) error
 	// Kick has what was appended written out.
 	Kick(inline bool)
+	// History is the epoch history of the log; changes are durable when they return.
+	History() ha.History
+	BeginEpoch(e ha.EpochEntry) error
+	SetHistory(h ha.History) error
 }
 
 // Upstream is the master to follow, as agreed over remoting beforehand.
@@ -42,7 +51,9 @@ type Upstream struct {
 type FollowerConfig struct {
 	ID     ha.BrokerID
 	Timing group.Timing
-	Dial   func(ctx context.Context, addr string) (net.Conn, error)
+	// SyncFlush shows consumers of this replica only what its fsync covers; else what survives a kill of the process.
+	SyncFlush bool
+	Dial      func(ctx context.Context, addr string) (net.Conn, error)
 }
 
 // Follower keeps a replica's log equal to its master's: it connects, takes what continues its log, reports, reconnects.
@@ -123,15 +134,13 @@ func (f *Follower) once(ctx context.Context) error {
 	if up.Ours {
 		s.dialect = group.Ours
 	}
-	s.state = group.NewFollower(s.dialect, f.cfg.Timing, f.sink.Appended().Load(), f.sink.Durable().Load(), 0)
+	if err := s.agree(Hello{Session: up.Session, BrokerID: int64(f.cfg.ID)}); err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	s.state = group.NewFollower(s.dialect, f.cfg.Timing, f.sink.Appended().Load(), f.sink.Durable().Load(), s.now())
 	f.status.Store(&FollowerStatus{Addr: up.Addr, Connected: true, Dialect: s.dialect, Since: s.origin})
 	f.logger.Info("following the master", "master_ha_addr", up.Addr, "dialect", int(s.dialect), "from", f.sink.Appended().Load())
 	f.event(Event{Kind: "connected", Addr: up.Addr})
-	if up.Ours {
-		if err := s.hello(Hello{Session: up.Session, BrokerID: int64(f.cfg.ID)}); err != nil {
-			return errors.Join(err, conn.Close())
-		}
-	}
 	return s.run(ctx)
 }
 
@@ -143,7 +152,9 @@ type following struct {
 	owner   *Follower
 	origin  time.Time
 	dialect group.Dialect
+	begun   int32        // the epoch that pushed bytes belong to, of this connection; used by the reader only
 	epoch   atomic.Int32 // of the newest bytes taken
+	confirm atomic.Int64 // what the master's consumers may see
 
 	mu    sync.Mutex
 	state *group.Follower
@@ -176,8 +187,8 @@ func (s *following) hello(h Hello) error {
 	if err != nil {
 		return err
 	}
-	if end := s.sink.Appended().Load(); end > ack.MaxOffset {
-		return fmt.Errorf("%w: the log ends at %d, the master's at %d", group.ErrAhead, end, ack.MaxOffset)
+	if err := s.reconcile(ack); err != nil {
+		return err
 	}
 	s.epoch.Store(ack.LastEpoch)
 	s.owner.master.Store(ack.MaxOffset)
@@ -193,6 +204,8 @@ func (s *following) run(ctx context.Context) error {
 	}
 	defer s.sink.Durable().Subscribe(kick)()
 	defer s.sink.Appended().Subscribe(kick)()
+	defer s.held().Subscribe(func(int64) { s.show() })()
+	s.show()
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.read(gctx) })
 	g.Go(func() error { return s.report(gctx) })
@@ -234,6 +247,7 @@ func (s *following) read(ctx context.Context) error {
 		}
 		s.owner.touch(true)
 		if p.BodySize == 0 {
+			s.show()
 			continue
 		}
 		if cap(body) < int(p.BodySize) {
@@ -243,22 +257,32 @@ func (s *following) read(ctx context.Context) error {
 		if _, err := io.ReadFull(s.reader, body); err != nil {
 			return fmt.Errorf("read from the master: %w", err)
 		}
-		if err := s.append(ctx, body, p.Offset); err != nil {
+		if err := s.append(ctx, body, p); err != nil {
+			return err
+		}
+		s.show()
+	}
+}
+
+func (s *following) decode(header []byte) (AutoPush, error) {
+	if s.dialect == group.Plain {
+		p, err := DecodePush(header)
+		return AutoPush{Push: p}, err
+	}
+	p, err := DecodeAutoPush(header)
+	if err == nil {
+		s.confirm.Store(p.Confirm)
+	}
+	return p, err
+}
+
+func (s *following) append(ctx context.Context, body []byte, p AutoPush) error {
+	offset := p.Offset
+	if s.dialect != group.Plain && p.Epoch != s.begun {
+		if err := s.begin(p); err != nil {
 			return err
 		}
 	}
-}
-
-func (s *following) decode(header []byte) (Push, error) {
-	if s.dialect == group.Plain {
-		return DecodePush(header)
-	}
-	p, err := DecodeAutoPush(header)
-	s.epoch.Store(p.Epoch)
-	return p.Push, err
-}
-
-func (s *following) append(ctx context.Context, body []byte, offset int64) error {
 	if offset != 0 && s.sink.Appended().Load() == 0 {
 		if err := s.sink.StartAt(offset); err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,6 +34,8 @@ type node struct {
 	*commitlog.Log
 	confirmed watermark.Watermark
 	queue     commitlog.QueueCounter
+	mu        sync.Mutex
+	history   ha.History
 }
 
 func (n *node) Confirmed() *watermark.Watermark { return &n.confirmed }
@@ -93,13 +96,33 @@ func (n *node) bytes(t *testing.T, begin, end int64) []byte {
 	return all
 }
 
-type oneEpoch struct{ n *node }
-
-func (e oneEpoch) History() ha.History {
-	h, _ := ha.NewHistory([]ha.EpochEntry{{Epoch: 1, Start: 0}})
-	return h
+func (n *node) History() ha.History {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.history
 }
-func (e oneEpoch) Confirmed() int64 { return e.n.confirmed.Load() }
+
+func (n *node) BeginEpoch(e ha.EpochEntry) (err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.history, err = n.history.Append(e)
+	return err
+}
+
+func (n *node) SetHistory(h ha.History) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.history = h
+	return nil
+}
+
+func (n *node) TruncateTo(offset int64) error {
+	n.confirmed.Rewind(offset, commitlog.ErrCut)
+	if err := n.Log.TruncateTo(offset); err != nil {
+		return err
+	}
+	return n.SetHistory(n.History().TruncateTo(offset))
+}
 
 // master is a node that serves the HA port.
 type master struct {
@@ -109,6 +132,8 @@ type master struct {
 	addr   string
 	mu     sync.Mutex
 	events []replication.Event
+
+	progress atomic.Bool // none: it is no master
 }
 
 func (m *master) note(e replication.Event) {
@@ -134,16 +159,28 @@ func (m *master) closedFor(t *testing.T, reason error) {
 func startMaster(t *testing.T, syncFlush, durable bool, copies int, members ...ha.BrokerID) *master {
 	t.Helper()
 	m := &master{node: openLog(t, syncFlush)}
-	var err error
+	return m.serve(t, syncFlush, durable, copies, members...)
+}
+
+// serve is a start of the master: it begins an epoch of its own.
+func (m *master) serve(t *testing.T, syncFlush, durable bool, copies int, members ...ha.BrokerID) *master {
+	t.Helper()
+	err := m.BeginEpoch(ha.EpochEntry{Epoch: m.History().Last() + 1, Start: m.Appended().Load()})
+	require.NoError(t, err)
 	m.term, err = replication.NewTerm(replication.Config{
 		Authority: ha.Authority{BrokerID: 0, Epoch: 1}, SyncFlush: syncFlush, Durable: durable, Sync: true,
 		Quorum: ha.QuorumPolicy{InSyncReplicas: copies},
 	}, m.node)
 	require.NoError(t, err)
 	t.Cleanup(func() { m.term.End(errors.New("test over")) })
-	m.server = replication.NewServer(replication.ServerConfig{Timing: timing, BatchBytes: 32 << 10}, m.node, oneEpoch{m.node},
+	m.server = replication.NewServer(replication.ServerConfig{Timing: timing, BatchBytes: 32 << 10}, m.node, m.node,
 		func(netip.Addr) []ha.BrokerID { return append([]ha.BrokerID{}, members...) },
-		func() replication.Progress { return m.term }, m.note, quiet)
+		func() replication.Progress {
+			if m.progress.Load() {
+				return nil
+			}
+			return m.term
+		}, m.note, quiet)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	m.addr = l.Addr().String()

@@ -17,8 +17,9 @@ import (
 	"github.com/quorate/quorate/internal/watermark"
 )
 
-// Source is the log a master sends from (commitlog.Log).
+// Source is the log a master sends from (store.Store).
 type Source interface {
+	Confirmed() *watermark.Watermark
 	Begin() int64
 	FileSize() int64
 	Appended() *watermark.Watermark
@@ -26,11 +27,11 @@ type Source interface {
 	Read(p []byte, offset int64) (int, error)
 }
 
-// Epochs is the epoch history of the log. Static groups have the one epoch 1 from 0 on.
-type Epochs interface {
-	History() ha.History
-	Confirmed() int64
-}
+// Epochs is the epoch history of the log (store.Store).
+type Epochs interface{ History() ha.History }
+
+// confirmEvery bounds how long a replica of ours that has everything waits to hear that it is confirmed.
+const confirmEvery = 100 * time.Millisecond
 
 const ourBatchBytes = 256 << 10 // of one transfer between our own; RocketMQ's peers get haTransferBatchSize
 
@@ -49,6 +50,8 @@ type Sender struct {
 	session *group.Session
 	sent    meter
 	learner bool
+
+	confirmed int64 // told to the replica; used by the writer only
 
 	wake chan struct{} // capacity 1: something to send
 }
@@ -164,6 +167,7 @@ func (s *Sender) write(ctx context.Context) error {
 	frame := make([]byte, autoPushSize+s.batch)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	var told time.Time // when the confirmed end was last sent alone
 	for {
 		sentAll, wait, err := s.sendAvailable(frame)
 		if err != nil {
@@ -172,16 +176,22 @@ func (s *Sender) write(ctx context.Context) error {
 		s.mu.Lock()
 		silent, in := s.session.Expired(s.now())
 		due, heartbeatIn := s.session.HeartbeatDue(s.now())
-		due = due && s.session.Started()
+		started, next := s.session.Started(), s.session.Next()
+		due = due && started
 		s.mu.Unlock()
 		if silent != nil {
 			return silent
 		}
-		if due {
+		owed := started && s.session.Dialect != group.Plain && s.confirmed < next
+		if due || owed && s.source.Confirmed().Load() > s.confirmed && told.Add(confirmEvery).Before(time.Now()) {
+			told = time.Now()
 			if err := s.push(frame[:0], 0); err != nil {
 				return err
 			}
 			continue
+		}
+		if owed {
+			in = min(in, confirmEvery)
 		}
 		if heartbeatIn > 0 {
 			in = min(in, heartbeatIn)
@@ -247,7 +257,9 @@ func (s *Sender) push(frame []byte, n int) error {
 		AppendPush(frame[:0], p)
 	} else {
 		e, _, _ := s.epochs.History().At(next)
-		AppendAutoPush(frame[:0], AutoPush{Push: p, Epoch: int32(e.Epoch), EpochStart: e.Start, Confirm: s.epochs.Confirmed()})
+		confirm := s.source.Confirmed().Load()
+		AppendAutoPush(frame[:0], AutoPush{Push: p, Epoch: int32(e.Epoch), EpochStart: e.Start, Confirm: confirm})
+		s.confirmed = confirm
 	}
 	// Counted as sent before the write: an acknowledgement may come back before Write returns.
 	s.mu.Lock()

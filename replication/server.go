@@ -82,6 +82,9 @@ const (
 	connectionsMaxOfAll = 64
 )
 
+// ErrNotMaster turns replicas away from a broker that is no master.
+var ErrNotMaster = errors.New("replication: this broker is no master")
+
 // NewServer starts nothing.
 func NewServer(cfg ServerConfig, source Source, epochs Epochs, members Members, progress func() Progress, event func(Event), logger *slog.Logger) *Server {
 	if cfg.ConnectionsMax <= 0 {
@@ -166,6 +169,9 @@ func (s *Server) replicate(ctx context.Context, conn net.Conn) (ha.BrokerID, err
 		return strangerID, err
 	}
 	defer s.leave()
+	if s.progress() == nil {
+		return strangerID, ErrNotMaster
+	}
 	reader := bufio.NewReaderSize(conn, 4096)
 	if err := conn.SetReadDeadline(time.Now().Add(max(helloWait, 2*s.cfg.Timing.Heartbeat))); err != nil {
 		return strangerID, err
