@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,11 +32,13 @@ func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(fo
 // errReported is a failure whose text the user has already seen.
 var errReported = errors.New("reported")
 
-func main() { os.Exit(run(context.Background(), os.Args)) }
+func main() { os.Exit(run(context.Background(), os.Args, os.Stdout, os.Stderr)) }
 
 // run executes one command line and returns the exit code.
-func run(ctx context.Context, args []string) int {
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRoot()
+	root.SetOut(stdout)
+	root.SetErr(stderr)
 	words := args[1:]
 	// Called by the name of one of RocketMQ's scripts, the binary is that script.
 	switch strings.TrimSuffix(filepath.Base(args[0]), ".exe") {
@@ -55,10 +58,10 @@ func run(ctx context.Context, args []string) int {
 	case errors.Is(err, errReported):
 		return exitFailed
 	case errors.As(err, &usage):
-		fmt.Fprintln(os.Stderr, "quorate:", err)
+		fmt.Fprintln(stderr, "quorate:", err)
 		return exitUsage
 	default:
-		fmt.Fprintln(os.Stderr, "quorate:", err)
+		fmt.Fprintln(stderr, "quorate:", err)
 		return exitFailed
 	}
 }

@@ -30,7 +30,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%w (%s --help lists the flags)", err, cmd.CommandPath())
 	})
-	root.AddCommand(newStandaloneCommand(), newNamesrvCommand(), newBrokerCommand(), newTryCommand(), newErrorsCommand(), newBenchCommand(), newAdminCommand(), newTopicCommand(), newGroupCommand(), newMessageCommand(), newNodeCommand(), newClusterCommand(), newKVCommand(), newVersion())
+	root.AddCommand(newStandaloneCommand(), newNamesrvCommand(), newBrokerCommand(), newTryCommand(), newErrorsCommand(), newConfigCommand(), newDoctorCommand(), newBenchCommand(), newAdminCommand(), newTopicCommand(), newGroupCommand(), newMessageCommand(), newNodeCommand(), newClusterCommand(), newKVCommand(), newVersion())
 	return root
 }
 

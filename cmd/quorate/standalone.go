@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -149,11 +148,7 @@ func (f *standaloneFlags) space() string {
 	if err != nil {
 		return f.data
 	}
-	abs, err := filepath.Abs(f.data)
-	if err != nil {
-		abs = f.data
-	}
-	return fmt.Sprintf("%s  %d GiB free, %.0f %% used", abs, usage.Free>>30, 100*usage.UsedRatio())
+	return fmt.Sprintf("%s  %d GiB free, %.0f %% used", f.data, usage.Free>>30, 100*usage.UsedRatio())
 }
 
 // residentBytes is the memory of this process, 0 where the system does not say.

@@ -221,3 +221,25 @@ func (f Field) Text() string {
 		return fmt.Sprint(f.value.Interface())
 	}
 }
+
+// Takes says in words what Set accepts.
+func (f Field) Takes() string {
+	switch {
+	case f.enum != nil:
+		return strings.Join(f.enum, ", ")
+	case f.value.Kind() == reflect.Bool:
+		return "true or false"
+	case f.value.Kind() == reflect.String:
+		return "text"
+	case f.value.Kind() == reflect.Slice:
+		return "words, ';' between them"
+	}
+	kind := "a number"
+	if f.unit.size != 0 {
+		kind = "a whole number of " + f.unit.name
+	}
+	if f.min == math.MinInt64 && f.max == math.MaxInt64 {
+		return kind
+	}
+	return fmt.Sprintf("%s from %d to %d", kind, f.min, f.max)
+}
