@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/quorate/quorate/broker/client"
 	"github.com/quorate/quorate/broker/topic"
 	"github.com/quorate/quorate/broker/write"
 	"github.com/quorate/quorate/message"
@@ -88,6 +89,7 @@ func (t *Transactions) round(ctx context.Context) {
 			}
 			return t.consider(ctx, e, offset, waiting)
 		})
+		err = errors.Join(err, t.askAll(ctx))
 	}
 	if err != nil && ctx.Err() == nil {
 		t.deps.Logger.Warn("check of transactions ended early", "error", err)
@@ -174,7 +176,10 @@ func (t *Transactions) consider(ctx context.Context, e store.QueueEntry, offset 
 	if err != nil || !open {
 		return err
 	}
-	t.ask(&record, at)
+	t.question(&record, at)
+	if len(t.questions) >= questionsMax {
+		return t.askAll(ctx)
+	}
 	return nil
 }
 
@@ -257,9 +262,39 @@ func (t *Transactions) resolve(offset int64, d decision) {
 	}
 }
 
-// ask sends the check to one producer of the message's group, chosen at random. Nobody there means no answer now: the next
-// round asks again.
-func (t *Transactions) ask(r *message.Record, at store.Appended) {
+// question is a check that waits until its half message can be read: the producer's answer names the place, and may come
+// back before the append is confirmed.
+type question struct {
+	to  client.Member
+	cmd *protocol.Command
+	end int64 // of the half message in the log
+}
+
+// questionsMax bounds the checks that wait for one flush.
+const questionsMax = 256
+
+// askAll sends the checks of the messages that were appended again.
+func (t *Transactions) askAll(ctx context.Context) error {
+	questions := t.questions
+	t.questions = questions[:0]
+	if len(questions) == 0 {
+		return nil
+	}
+	t.deps.Durability.RequestFlush()
+	if err := t.deps.Durability.Confirmed().Wait(ctx, questions[len(questions)-1].end); err != nil {
+		return err
+	}
+	for _, q := range questions {
+		if err := q.to.Conn.InvokeOneway(q.cmd); err != nil {
+			t.deps.Logger.Debug("check of a transaction not sent", "client", q.to.ClientID, "error", err)
+		}
+	}
+	return nil
+}
+
+// question prepares the check for one producer of the message's group, chosen at random. Nobody there means no answer now:
+// the next round asks again.
+func (t *Transactions) question(r *message.Record, at store.Appended) {
 	members := t.deps.Producers.Producers(r.Properties.Get(message.ProducerGroup))
 	name, queue, ok := realPlace(r.Properties)
 	if len(members) == 0 || !ok {
@@ -278,9 +313,7 @@ func (t *Transactions) ask(r *message.Record, at store.Appended) {
 		OffsetMsgID: message.OffsetID(r.StoreHost, at.Begin),
 	}, body)
 	to := members[rand.IntN(len(members))] //nolint:gosec // which producer is asked is no secret
-	if err := to.Conn.InvokeOneway(cmd); err != nil {
-		t.deps.Logger.Debug("check of a transaction not sent", "client", to.ClientID, "error", err)
-	}
+	t.questions = append(t.questions, question{to: to, cmd: cmd, end: at.End})
 }
 
 // save advances over all that is decided and stores how far. The log is made durable first: nothing that a crash could

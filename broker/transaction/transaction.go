@@ -40,6 +40,7 @@ type Log interface {
 type Durability interface {
 	Appended() *watermark.Watermark
 	Durable() *watermark.Watermark
+	Confirmed() *watermark.Watermark // what RecordAt reads
 	RequestFlush()
 }
 
@@ -142,6 +143,8 @@ type Transactions struct {
 	firstOf map[int64]int64
 	// opsRead are the op records at or above the stored op offset, with the highest half offset each names.
 	opsRead []opRead
+	// questions are the checks of the round under way; Run's goroutine alone uses them.
+	questions []question
 	// busy has the first offsets about which a decision is being carried out.
 	busy map[int64]decision
 

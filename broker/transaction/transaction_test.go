@@ -243,6 +243,23 @@ func TestUndecidedIsCheckedAgainAndAgainThenParked(t *testing.T) {
 	})
 }
 
+// An answer to a check names the place of the half message: it must not be asked for before that place can be read.
+func TestCheckWaitsUntilItsHalfMessageIsConfirmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		defer r.stop()
+		r.half("a")
+		r.half("b")
+		r.log.ManualFlush = true
+		wait(35 * time.Second)
+		require.Len(t, r.log.Messages(topic.Half, 0), 4, "both were appended again")
+		require.Empty(t, r.producer.asked())
+		r.log.Flush()
+		synctest.Wait()
+		require.Len(t, r.producer.asked(), 2)
+	})
+}
+
 // CASES 125: first decisive answer wins, whoever gives it and whichever place of the message it names.
 func TestFirstDecisionWinsInEveryOrder(t *testing.T) {
 	type act struct {

@@ -205,6 +205,7 @@ func transactions(t *testing.T, c *cluster) {
 		return in.len() >= 2 && l.checked.len() >= 2
 	})
 	require.ElementsMatch(t, []string{"commit", "unknown-commit"}, in.bodies())
+	t.Log("checks:", l.checked.bodies())
 	for _, m := range l.checked.all() {
 		require.Contains(t, []string{"unknown-commit", "unknown-rollback"}, string(m.Body))
 	}

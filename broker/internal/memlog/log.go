@@ -125,6 +125,9 @@ func (l *Log) Appended() *watermark.Watermark { return &l.appended }
 // Durable is what Flush covered.
 func (l *Log) Durable() *watermark.Watermark { return &l.durable }
 
+// Confirmed is what an acknowledgement covers: the durable part.
+func (l *Log) Confirmed() *watermark.Watermark { return &l.durable }
+
 // RequestFlush does nothing with ManualFlush: Flush decides.
 func (l *Log) RequestFlush() {}
 
