@@ -1,0 +1,140 @@
+// Package chaos breaks the real binary while clients send, and settles afterwards what was promised against what is there.
+// A run whose fault did not bite, or that acknowledged too little, fails: it proved nothing.
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorate/quorate/client"
+)
+
+// entry is one send, from its call to what the client was told. A send without a clear answer may be in the log or not.
+type entry struct {
+	id           string // also the body
+	queue        client.Queue
+	offset       int64
+	called       time.Time
+	answered     time.Time
+	acknowledged bool
+	durability   string
+}
+
+// ledger is what producers were told. Safe for concurrent use.
+type ledger struct {
+	mu      sync.Mutex
+	entries []entry
+	acked   atomic.Int64
+}
+
+func (l *ledger) add(e entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entries = append(l.entries, e)
+	if e.acknowledged {
+		l.acked.Add(1)
+	}
+}
+
+// produce sends from senders goroutines until ctx ends, never twice the same message and never again what failed.
+func (l *ledger) produce(ctx context.Context, c *client.Client, topic string, senders int) {
+	p := c.NewProducer(client.ProducerConfig{Group: "chaos", TopicQueues: 4})
+	var wg sync.WaitGroup
+	for s := range senders {
+		wg.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				e := entry{id: fmt.Sprintf("%s-%d-%d", topic, s, n), called: time.Now()}
+				attempt, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+				r, err := p.Send(attempt, &client.Message{Topic: topic, Body: []byte(e.id)})
+				cancel()
+				e.answered = time.Now()
+				if err == nil && r.Status == client.SendOK {
+					e.acknowledged, e.queue, e.offset, e.durability = true, r.Queue, r.Offset, r.Durability
+				} else if ctx.Err() == nil {
+					time.Sleep(5 * time.Millisecond) // a broker that is down is not asked in a busy loop
+				}
+				l.add(e)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// found is one message as it was read back.
+type found struct {
+	queue  client.Queue
+	offset int64
+}
+
+// settle reads every queue of the topic from its first offset to its end and compares: nothing acknowledged is missing or
+// elsewhere, nothing stands twice, offsets are dense, and per queue what was acknowledged before another send was called
+// stands before it (K1 of RELIABILITY §4.3).
+func (l *ledger) settle(ctx context.Context, c *client.Client, topic string) error {
+	there := map[string]found{}
+	queues, err := c.Queues(ctx, topic)
+	if err != nil {
+		return err
+	}
+	for _, q := range queues {
+		if err := drain(ctx, c, q, there); err != nil {
+			return err
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	latest := map[client.Queue]entry{} // of the acknowledged ones so far: the highest offset per queue
+	for _, e := range l.entries {
+		if !e.acknowledged {
+			continue
+		}
+		f, ok := there[e.id]
+		switch {
+		case !ok:
+			return fmt.Errorf("lost: %s was acknowledged (%s) at queue %d offset %d", e.id, e.durability, e.queue.QueueID, e.offset)
+		case f.queue.QueueID != e.queue.QueueID || f.offset != e.offset:
+			return fmt.Errorf("moved: %s was acknowledged at queue %d offset %d and stands at %d, %d", e.id, e.queue.QueueID, e.offset, f.queue.QueueID, f.offset)
+		}
+		if before, ok := latest[e.queue]; ok && before.answered.Before(e.called) && before.offset >= e.offset {
+			return fmt.Errorf("out of order: %s at %d was acknowledged before %s was sent, which stands at %d", before.id, before.offset, e.id, e.offset)
+		}
+		if e.offset > latest[e.queue].offset || latest[e.queue].id == "" {
+			latest[e.queue] = e
+		}
+	}
+	return nil
+}
+
+func drain(ctx context.Context, c *client.Client, q client.Queue, there map[string]found) error {
+	first, end, err := c.Bounds(ctx, q)
+	if err != nil {
+		return err
+	}
+	for offset := first; offset < end; {
+		r, err := c.Pull(ctx, client.PullRequest{Group: "chaos-reader", Queue: q, Offset: offset})
+		if err != nil {
+			return fmt.Errorf("read queue %d at %d: %w", q.QueueID, offset, err)
+		}
+		for _, m := range r.Messages {
+			if m.Offset != offset {
+				return fmt.Errorf("hole: queue %d has %d where %d is due", q.QueueID, m.Offset, offset)
+			}
+			offset++
+			if f, twice := there[string(m.Body)]; twice {
+				return fmt.Errorf("twice: %s stands at queue %d offset %d and at queue %d offset %d", m.Body, f.queue.QueueID, f.offset, q.QueueID, m.Offset)
+			}
+			there[string(m.Body)] = found{q, m.Offset}
+		}
+		if len(r.Messages) == 0 {
+			return fmt.Errorf("queue %d ends at %d and gives nothing at %d", q.QueueID, end, offset)
+		}
+	}
+	return nil
+}
+
+func newClient(nameServer string) (*client.Client, error) {
+	return client.New(client.Config{NameServers: []string{nameServer}, RouteInterval: time.Second}, slog.New(slog.DiscardHandler))
+}
