@@ -128,6 +128,9 @@ func (b *Batch) Respond(x *Exchange, r *Reply) {
 	}
 }
 
+// Connections is how many connections Flush would write to.
+func (b *Batch) Connections() int { return len(b.conns) }
+
 // Flush writes what was queued, without blocking on any peer.
 func (b *Batch) Flush() {
 	for i, c := range b.conns {

@@ -1,8 +1,8 @@
 package produce
 
 import (
+	"context"
 	"strconv"
-	"sync"
 
 	"github.com/quorate/quorate/broker/write"
 	"github.com/quorate/quorate/message"
@@ -86,19 +86,78 @@ func (o *op) number(key []byte, v int64) {
 }
 
 // answers are the responses of one group of decided writes: each connection is written once.
-type answers struct{ batch remoting.Batch }
+type answers struct {
+	h     *Handlers
+	batch remoting.Batch
+}
 
-var answersPool = sync.Pool{New: func() any { return new(answers) }}
+const (
+	// answersInline is up to how many connections the goroutine that flushed writes to by itself. More are left to Run: the
+	// log's next flush does not wait for sockets then.
+	answersInline = 2
+	// answersWaiting bounds the groups that wait for Run; beyond it the flush waits after all.
+	answersWaiting = 64
+)
 
 // Flush sends what was collected.
 func (a *answers) Flush() {
-	a.batch.Flush()
-	answersPool.Put(a)
+	h := a.h
+	if a.batch.Connections() > answersInline && h.pass(a) {
+		return
+	}
+	a.send()
 }
 
-func respond(x *remoting.Exchange, r *remoting.Reply, g *replication.Group) {
+func (a *answers) send() {
+	a.batch.Flush()
+	a.h.answers.Put(a)
+}
+
+// pass leaves a to Run, if that runs and keeps up.
+func (h *Handlers) pass(a *answers) bool {
+	h.running.RLock()
+	defer h.running.RUnlock()
+	if h.waiting == nil {
+		return false
+	}
+	select {
+	case h.waiting <- a:
+		return true
+	default:
+		return false
+	}
+}
+
+// Run sends the answers of large groups until ctx ends, and then waits for the sends that create topics.
+func (h *Handlers) Run(ctx context.Context) error {
+	waiting := make(chan *answers, answersWaiting)
+	h.setWaiting(waiting)
+	for {
+		select {
+		case a := <-waiting:
+			a.send()
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	h.setWaiting(nil)
+	for len(waiting) > 0 {
+		(<-waiting).send()
+	}
+	h.slow.Wait()
+	return nil
+}
+
+func (h *Handlers) setWaiting(c chan *answers) {
+	h.running.Lock()
+	defer h.running.Unlock()
+	h.waiting = c
+}
+
+func (h *Handlers) respond(x *remoting.Exchange, r *remoting.Reply, g *replication.Group) {
 	if g.Last == nil {
-		g.Last = answersPool.Get().(*answers)
+		g.Last = h.answers.Get().(*answers)
 	}
 	if a, ok := g.Last.(*answers); ok {
 		a.batch.Respond(x, r)

@@ -102,6 +102,10 @@ type Handlers struct {
 	live atomic.Pointer[Reloadable]
 	ops  sync.Pool
 	slow sync.WaitGroup // sends that create a topic or a group, which writes files
+
+	answers sync.Pool
+	running sync.RWMutex
+	waiting chan *answers // nil: Run does not run
 }
 
 // New starts nothing.
@@ -109,6 +113,7 @@ func New(cfg Config, live Reloadable, deps Deps) *Handlers {
 	h := &Handlers{cfg: cfg, deps: deps}
 	h.live.Store(&live)
 	h.ops.New = func() any { return &op{h: h} }
+	h.answers.New = func() any { return &answers{h: h} }
 	return h
 }
 
@@ -117,13 +122,6 @@ func (h *Handlers) BatchEnd() { h.deps.Writer.Kick() }
 
 // Reload replaces the keys that may change at run time.
 func (h *Handlers) Reload(r Reloadable) { h.live.Store(&r) }
-
-// Run waits until ctx ends and then for the sends that create topics.
-func (h *Handlers) Run(ctx context.Context) error {
-	<-ctx.Done()
-	h.slow.Wait()
-	return nil
-}
 
 // Routes lists every request code this package answers. Sends run on the connection's reader goroutine.
 func (h *Handlers) Routes() []remoting.Route {

@@ -172,7 +172,7 @@ func (o *op) answer(code protocol.ResponseCode, remark string, ext protocol.ExtF
 	if g == nil {
 		x.Respond(&o.reply)
 	} else {
-		respond(x, &o.reply, g)
+		o.h.respond(x, &o.reply, g)
 	}
 	o.free()
 }
