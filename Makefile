@@ -67,4 +67,5 @@ fix:
 deps:
 	sh .ci/deps
 
+ci: export CI := 1
 ci: deps build vet check-gen test lint race fuzz e2e compat chaos
