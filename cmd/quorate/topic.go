@@ -54,9 +54,13 @@ func newTopicList() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				info, err := a.Cluster(ctx)
+				if err != nil {
+					return err
+				}
 				t := newTable("topic", "kind")
 				for _, topic := range topics {
-					if kind := kindOf(topic); kind == "user" || all {
+					if kind := kindOf(topic, info); kind == "user" || all {
 						t.add(topic, kind)
 					}
 				}
@@ -68,8 +72,13 @@ func newTopicList() *cobra.Command {
 	return cmd
 }
 
-func kindOf(topic string) string {
+// kindOf tells topics of users from those that brokers make: each has one of its own name and one of its cluster's.
+func kindOf(topic string, info admin.Cluster) string {
+	_, cluster := info.ClusterAddrTable[topic]
+	_, broker := info.BrokerAddrTable[topic]
 	switch {
+	case cluster, broker:
+		return "system"
 	case strings.HasPrefix(topic, admin.RetryPrefix):
 		return "retry"
 	case strings.HasPrefix(topic, admin.DeadLetterPrefix):
