@@ -61,7 +61,7 @@ func (s *Store) dispatchUnit(r *message.Record, names index.Names) error {
 	case consumequeue.AfterGap:
 		s.complain(r, "queue offsets before it are missing")
 	case consumequeue.Restarted:
-		s.complain(r, "queue begins anew at 0")
+		s.complain(r, "queue begins anew")
 	case consumequeue.OutOfOrder:
 		s.complain(r, "queue offset belongs to another record, or is far ahead")
 	}

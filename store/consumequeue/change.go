@@ -46,7 +46,7 @@ func (t *Table) forget(q *Queue) {
 	}
 }
 
-// restart empties a queue whose topic was deleted and made again; who waits for it wakes.
+// restart empties a queue none of whose units counts any more; who waits for it wakes.
 func (t *Table) restart(q *Queue) error {
 	t.writeMu.Lock()
 	defer t.writeMu.Unlock()

@@ -171,6 +171,34 @@ func TestAQueueThatBeginsLaterIsFilledUp(t *testing.T) {
 	require.Equal(t, []byte{0, 0, 0, 0, 0, 0, 0, 0, 0x7F, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0, 0, 0, 0, 0}, b[29*20:30*20])
 }
 
+// A crash may leave only units of records that retention has removed since.
+func TestAQueueWhoseUnitsAllExpiredGoesOnAtTheNextRecord(t *testing.T) {
+	for name, next := range map[string]int64{"in the same file": 40, "in the next file": 60, "files later": 7*unitsPerFile + 3} {
+		t.Run(name, func(t *testing.T) {
+			fsys := crashable(t)
+			table, _ := open(t, config(fsys), clean())
+			for i := range int64(30) {
+				add(t, table, "T", 0, i, unit(i))
+			}
+			require.NoError(t, table.Sync())
+			table, damage := open(t, config(fsys), consumequeue.Bounds{LogMin: next * 100, Trusted: consumequeue.TrustAll})
+			require.Empty(t, damage)
+			bounds(t, table.Lookup("T", 0), 30, 30)
+			for i := next; i < next+5; i++ {
+				outcome, err := table.Append([]byte("T"), 0, i, unit(i))
+				require.NoError(t, err)
+				require.Contains(t, []consumequeue.Outcome{consumequeue.Added, consumequeue.Restarted}, outcome)
+			}
+			bounds(t, table.Lookup("T", 0), next, next+5)
+			require.Equal(t, unit(next), read(t, table.Lookup("T", 0), next, 1)[0])
+			require.NoError(t, table.Sync())
+			table, damage = open(t, config(fsys), consumequeue.Bounds{LogMin: next * 100, Trusted: consumequeue.TrustAll})
+			require.Empty(t, damage)
+			bounds(t, table.Lookup("T", 0), next, next+5)
+		})
+	}
+}
+
 func TestEmptyQueueCostsNothingOnDisk(t *testing.T) {
 	fsys := crashable(t)
 	table, _ := open(t, config(fsys), clean())

@@ -208,7 +208,7 @@ const (
 	Added      Outcome = iota
 	Repeated           // the queue already covers the record: nothing changed
 	AfterGap           // added; the offsets it skipped are filled with fillers
-	Restarted          // the queue began anew at offset 0, for its topic was deleted and made again
+	Restarted          // the queue began anew: its topic was deleted and made again, or all it held had expired long before
 	OutOfOrder         // refused: the offset is taken by another record, or absurdly far ahead
 )
 
@@ -285,6 +285,13 @@ func (q *Queue) place(queueOffset int64, u Unit, unitsPerFile int64) (outcome Ou
 		// RocketMQ fills the file from its beginning with units of offset 0.
 		q.first = queueOffset - queueOffset%unitsPerFile
 		q.written, q.tailBegin, q.end = q.first, q.first, q.first
+		q.min = queueOffset
+		return Added, Unit{Size: fillerSize}
+	case queueOffset > q.end && q.min == q.end && q.maxPhysical > 0:
+		// Retention took the records between the last unit that a crash left and this one: nothing is missing.
+		if queueOffset-q.end > unitsPerFile {
+			return Restarted, fill
+		}
 		q.min = queueOffset
 		return Added, Unit{Size: fillerSize}
 	case queueOffset == q.end, queueOffset > q.end && q.maxPhysical == 0 && queueOffset-q.end <= unitsPerFile:
