@@ -45,10 +45,10 @@ chaos: build deps
 	QUORATE_BIN=$(CURDIR)/$(BIN) QUORATE_CHAOS=1 $(GO) test -count=1 -timeout 20m ./test/chaos/...
 
 bench: build
-	cd $(PEERS) && QUORATE_BIN=$(CURDIR)/$(BIN) $(GO) run . -quick=false
+	cd $(PEERS) && QUORATE_BIN=$(CURDIR)/$(BIN) $(GO) run .
 
 bench-peers: build
-	cd $(PEERS) && QUORATE_BIN=$(CURDIR)/$(BIN) $(GO) run . -quick=false -peers
+	cd $(PEERS) && QUORATE_BIN=$(CURDIR)/$(BIN) $(GO) run . -peers
 
 gen:
 	$(GO) run ./internal/gen/requestcodes > docs/request-codes.md

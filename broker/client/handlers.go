@@ -106,12 +106,13 @@ func connections(members []Member) []protocol.Connection {
 	return out
 }
 
+// allProducers is GET_ALL_PRODUCER_INFO. The address is as Java prints a socket address, which tools show unchanged.
 func (h *Handlers) allProducers(context.Context, remoting.Call[protocol.GetAllProducerInfoRequest]) (*remoting.Reply, error) {
 	b := protocol.ProducerTableInfo{Data: map[string][]protocol.ProducerInfo{}}
 	for _, g := range h.Registry.ProducerGroups() {
 		for _, m := range h.Registry.Producers(g) {
 			b.Data[g] = append(b.Data[g], protocol.ProducerInfo{
-				ClientID: m.ClientID, RemoteIP: m.Conn.RemoteAddr().String(), Language: m.Language, Version: m.Version, LastUpdateTimestamp: m.LastUpdate,
+				ClientID: m.ClientID, RemoteIP: "/" + m.Conn.RemoteAddr().String(), Language: m.Language, Version: m.Version, LastUpdateTimestamp: m.LastUpdate,
 			})
 		}
 	}
