@@ -87,11 +87,11 @@ func (s *Store) QueueEntries(topic string, queueID int32, offset int64, into []Q
 	return n, nil
 }
 
-// InMemory reports whether a queue offset's record counts as in memory (QUERY_CONSUMER_OFFSET's rule, and RocketMQ's
-// answer for one that is not there).
+// InMemory reports whether a queue offset's record counts as in memory (QUERY_CONSUMER_OFFSET's rule). One that is not there
+// does not, as with RocketMQ 5.5.0, which answers QUERY_NOT_FOUND for an empty queue.
 func (s *Store) InMemory(topic string, queueID int32, offset int64) bool {
 	u, ok := s.unit(topic, queueID, offset)
-	return !ok || s.confirmed.Load()-u.PhysicalOffset <= s.memory()
+	return ok && s.confirmed.Load()-u.PhysicalOffset <= s.memory()
 }
 
 // QueryResult is the answer of a key query. The caller releases the views, each one record.

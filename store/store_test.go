@@ -301,7 +301,7 @@ func TestGetStatusesAndLimits(t *testing.T) {
 	require.Equal(t, 8, g.Count, "maxTransferCountOnMessageInDisk")
 	require.True(t, g.SuggestFromReplica)
 	require.False(t, s.InMemory("T", 0, 0))
-	require.True(t, s.InMemory("T", 0, 70), "one that is not there")
+	require.False(t, s.InMemory("T", 0, 70), "one that is not there")
 	s.close(t)
 }
 

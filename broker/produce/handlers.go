@@ -146,7 +146,7 @@ func CodeOf(e *write.Error) protocol.ResponseCode {
 		return protocol.FlushSlaveTimeout
 	case errors.Is(e, store.ErrMessageIllegal), errors.Is(e, store.ErrPropertiesTooLong):
 		return protocol.MessageIllegal
-	case errors.Is(e, replication.ErrWaitsFull):
+	case errors.Is(e, replication.ErrWaitsFull), errors.Is(e, store.ErrBusy):
 		return protocol.SystemBusy
 	case errors.Is(e, ha.ErrInSyncNotEnough):
 		return protocol.SystemError

@@ -46,6 +46,7 @@ type Options struct {
 	Pull   func(*pull.Reloadable)
 	Term   func(*replication.Config)
 	Write  func(*write.Config)
+	Queues func(pull.Queues) pull.Queues // stands before the store's queues
 	// Router serves what the broker asks the rig's client.
 	Router *remoting.Router
 }
@@ -108,8 +109,12 @@ func New(t testing.TB, o Options) *Rig {
 	r.Send = produce.New(produce.Config{Cluster: "DefaultCluster", StoreReplies: true, StoreHost: Host, Levels: levels}, live, produce.Deps{
 		Topics: r.Topics, Groups: r.Groups, Clients: r.Clients, Writer: r.Pipeline, Records: r.Store, Meter: r.Meter, Logger: r.Logger,
 	})
+	queues := pull.Queues(r.Store)
+	if o.Queues != nil {
+		queues = o.Queues(queues)
+	}
 	r.Pull = pull.New(livePull, pull.Deps{
-		Topics: r.Topics, Groups: r.Groups, Clients: r.Clients, Progress: r.Offsets, Queues: r.Store, Log: r.Store,
+		Topics: r.Topics, Groups: r.Groups, Clients: r.Clients, Progress: r.Offsets, Queues: queues, Log: r.Store,
 		Meter: r.Meter, Logger: r.Logger,
 	})
 	r.serve(t, o)
