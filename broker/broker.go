@@ -3,9 +3,11 @@
 package broker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"sync"
 	"time"
@@ -19,13 +21,13 @@ import (
 	"github.com/quorate/quorate/broker/produce"
 	"github.com/quorate/quorate/broker/pull"
 	"github.com/quorate/quorate/broker/register"
+	"github.com/quorate/quorate/broker/role"
 	"github.com/quorate/quorate/broker/topic"
 	"github.com/quorate/quorate/broker/transaction"
 	"github.com/quorate/quorate/broker/write"
 	"github.com/quorate/quorate/ha"
 	"github.com/quorate/quorate/protocol"
 	"github.com/quorate/quorate/remoting"
-	"github.com/quorate/quorate/replication"
 	"github.com/quorate/quorate/store"
 )
 
@@ -47,6 +49,7 @@ type Broker struct {
 	deps   Deps
 	logger *slog.Logger
 	addr   string
+	haAddr string // that replicas are told
 	closed sync.Once
 
 	store        *store.Store
@@ -55,7 +58,7 @@ type Broker struct {
 	offsets      *offset.Table
 	clients      *client.Registry
 	meter        *meter.Table
-	term         *replication.Term
+	role         *role.Keeper
 	pipeline     *write.Pipeline
 	delays       *delay.Schedule
 	transactions *transaction.Transactions
@@ -94,12 +97,13 @@ func New(cfg Config, deps Deps) (_ *Broker, err error) {
 	if err := b.openTables(); err != nil {
 		return nil, err
 	}
-	if err := b.openWriting(host); err != nil {
-		return nil, err
-	}
 	if err := b.openAnnouncing(); err != nil {
 		return nil, err
 	}
+	if err := b.openWriting(host); err != nil {
+		return nil, err
+	}
+	b.settings = newSettings(b)
 	if b.router, err = remoting.NewRouter(b.Routes()...); err != nil {
 		return nil, err
 	}
@@ -127,16 +131,32 @@ func (b *Broker) openTables() (err error) {
 	return nil
 }
 
-// openWriting makes the one mastership of a broker without replicas: its lease never ends.
+// openRole makes this broker a master or a replica.
+func (b *Broker) openRole() (err error) {
+	dial := b.deps.Dial
+	if dial == nil {
+		dial = func(ctx context.Context, addr string) (net.Conn, error) {
+			return (&net.Dialer{Timeout: haDialTimeout}).DialContext(ctx, "tcp", addr)
+		}
+	}
+	b.role, err = role.New(b.cfg.Replication.HA, b.cfg.Live.Quorum, role.Identity{
+		Cluster: b.cfg.Identity.Cluster, Broker: b.cfg.Identity.Name, ID: ha.BrokerID(b.cfg.Identity.ID), Addr: b.addr, HAAddr: b.haAddr,
+		Replica: b.cfg.Replication.Role == Slave, Sync: b.cfg.Replication.Role == SyncMaster, SyncFlush: b.cfg.SyncFlush,
+		Serve: b.cfg.ListensForReplicas(),
+	}, role.Deps{
+		Log: b.store, Dial: dial, Invoker: b.outgoing, Announced: b.registrar, NameServers: b.cfg.Register.NameServers, Logger: b.component("replication"),
+	})
+	return err
+}
+
+const haDialTimeout = 3 * time.Second
+
 func (b *Broker) openWriting(host netip.AddrPort) (err error) {
-	b.term, err = replication.NewTerm(replication.Config{
-		Authority: ha.Authority{BrokerID: ha.BrokerID(b.cfg.Identity.ID), Epoch: 1}, SyncFlush: b.cfg.SyncFlush,
-		Sync: b.cfg.Replication.Role == SyncMaster, Quorum: b.cfg.Replication.quorum(),
-	}, b.store)
-	if err != nil {
+	if err = b.openRole(); err != nil {
 		return err
 	}
-	b.pipeline = write.New(b.cfg.Write, b.store, soleMaster{b.term})
+	b.pipeline = write.New(b.cfg.Write, b.store, b.role)
+	b.pipeline.Reload(b.cfg.Live.Write)
 	b.delays, err = delay.New(b.cfg.Delay, delay.Deps{
 		Log: b.store, Durability: b.store, Files: b.store, Writer: b.pipeline, Logger: b.component("delay"),
 	})
@@ -150,11 +170,12 @@ func (b *Broker) openWriting(host netip.AddrPort) (err error) {
 	p := b.cfg.Produce
 	p.Cluster, p.MaxMessageSize, p.StoreHost, p.Levels = b.cfg.Identity.Cluster, b.cfg.Store.MaxMessageSize, host, b.delays.Levels()
 	b.producing = produce.New(p, b.cfg.Live.Produce, produce.Deps{
-		Topics: b.topics, Groups: b.groups, Clients: b.clients, Writer: b.pipeline, Records: b.store, Meter: b.meter, Logger: b.component("produce"),
+		Topics: b.topics, Groups: b.groups, Clients: b.clients, Writer: b.pipeline, Records: b.store, Meter: b.meter, Replica: b.role.Replica(),
+		Logger: b.component("produce"),
 	})
 	b.pulling = pull.New(b.cfg.Live.Pull, pull.Deps{
 		Topics: b.topics, Groups: b.groups, Clients: b.clients, Progress: b.offsets, Queues: b.store, Log: b.store, Meter: b.meter,
-		Logger: b.component("pull"),
+		Replica: b.role.Replica(), Logger: b.component("pull"),
 	})
 	return nil
 }
@@ -172,12 +193,12 @@ func (b *Broker) openAnnouncing() error {
 	if err != nil {
 		return err
 	}
+	b.haAddr = haAddr
 	b.outgoing = remoting.NewClient(remoting.ClientConfig{Dial: b.deps.Dial, TLS: b.deps.ClientTLS}, b.deps.Logger)
 	b.registrar = register.New(b.cfg.Register, register.Identity{
 		Cluster: b.cfg.Identity.Cluster, Broker: b.cfg.Identity.Name, ID: b.cfg.Identity.ID, Addr: b.addr, HAAddr: haAddr,
-		Permission: b.cfg.Live.Produce.BrokerPermission,
+		Permission: b.cfg.Live.Produce.BrokerPermission, Acting: b.cfg.Replication.HA.SlaveActing, AliveTimeout: b.cfg.Replication.HA.AliveTimeout,
 	}, b.topics, b.outgoing, b.component("register"))
-	b.settings = newSettings(b)
 	return nil
 }
 
@@ -187,6 +208,7 @@ func (b *Broker) Routes() [][]remoting.Route {
 	return [][]remoting.Route{
 		b.producing.Routes(),
 		b.pulling.Routes(),
+		b.role.Routes(),
 		b.transactions.Routes(),
 		b.delays.Routes(),
 		(&offset.Handlers{
@@ -241,21 +263,13 @@ func (b *Broker) Close() (err error) {
 		if b.outgoing != nil {
 			err = b.outgoing.Close()
 		}
-		if b.term != nil {
-			b.term.End(errClosed)
+		if b.role != nil {
+			b.role.Close()
 		}
 		err = errors.Join(err, b.store.Close())
 	})
 	return err
 }
-
-var errClosed = errors.New("broker closed")
-
-// soleMaster is the mastership of a broker that is alone.
-type soleMaster struct{ term *replication.Term }
-
-// Current returns the one term there is.
-func (m soleMaster) Current() (*replication.Term, error) { return m.term, nil }
 
 // names tells package offset what exists.
 type names struct {

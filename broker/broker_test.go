@@ -527,13 +527,12 @@ func TestRetryLimitIsTheNumberOfRetries(t *testing.T) {
 
 func TestConfigurationIsValidatedByName(t *testing.T) {
 	for want, change := range map[string]func(*broker.Config){
-		"replication is not built": func(c *broker.Config) { c.Replication.Role = broker.Slave },
-		"brokerId=1":               func(c *broker.Config) { c.Identity.ID = 1 },
-		"brokerName":               func(c *broker.Config) { c.Identity.Name = "" },
-		"minInSyncReplicas=2":      func(c *broker.Config) { c.Replication.MinInSync = 2 },
-		"level":                    func(c *broker.Config) { c.Delay.Levels = "1x" },
-		"brokerPermission=9":       func(c *broker.Config) { c.Live.Produce.BrokerPermission = 9 },
-		"defaultTopicQueueNums=0":  func(c *broker.Config) { c.Topic.DefaultQueues = 0 },
+		"brokerId above 0":        func(c *broker.Config) { c.Replication.Role = broker.Slave },
+		"brokerId=1":              func(c *broker.Config) { c.Identity.ID = 1 },
+		"brokerName":              func(c *broker.Config) { c.Identity.Name = "" },
+		"level":                   func(c *broker.Config) { c.Delay.Levels = "1x" },
+		"brokerPermission=9":      func(c *broker.Config) { c.Live.Produce.BrokerPermission = 9 },
+		"defaultTopicQueueNums=0": func(c *broker.Config) { c.Topic.DefaultQueues = 0 },
 	} {
 		cfg := broker.DefaultConfig()
 		change(&cfg)
@@ -550,7 +549,8 @@ func TestConfigurationIsValidatedByName(t *testing.T) {
 // A configuration that asks for more copies than there are brokers refuses sends instead of promising less.
 func TestSyncMasterWithoutItsReplicaRefuses(t *testing.T) {
 	cfg := config(t)
-	cfg.Replication.Role, cfg.Replication.InSyncReplicas = broker.SyncMaster, 2
+	cfg.Replication.Role, cfg.Live.Quorum.InSyncReplicas = broker.SyncMaster, 2
+	cfg.Live.Write.ReplicaTimeout = 200 * time.Millisecond
 	n := start(t, cfg)
 	n.createTopic("T", 1)
 	answer := n.ask(&protocol.SendMessageRequest{ProducerGroup: "pg", Topic: "T", DefaultTopic: "TBW102", DefaultTopicQueueNums: 4}, []byte("x"))

@@ -7,16 +7,17 @@ import (
 	"os"
 	"time"
 
+	"github.com/quorate/quorate/broker/advice"
 	"github.com/quorate/quorate/broker/client"
 	"github.com/quorate/quorate/broker/delay"
 	"github.com/quorate/quorate/broker/group"
 	"github.com/quorate/quorate/broker/produce"
 	"github.com/quorate/quorate/broker/pull"
 	"github.com/quorate/quorate/broker/register"
+	"github.com/quorate/quorate/broker/role"
 	"github.com/quorate/quorate/broker/topic"
 	"github.com/quorate/quorate/broker/transaction"
 	"github.com/quorate/quorate/broker/write"
-	"github.com/quorate/quorate/ha"
 	"github.com/quorate/quorate/store"
 )
 
@@ -63,12 +64,13 @@ type Network struct {
 	IdleTimeout  time.Duration `conf:"serverChannelMaxIdleTimeSeconds,s" bounds:"1..86400"`
 }
 
-// Replication says how many copies a send needs. A master without replicas that is asked for more than itself refuses.
+// Replication says which part this broker has in its group. How many copies a send needs may change while it runs: see
+// Reloadable.Quorum.
 type Replication struct {
-	Role            string `conf:"brokerRole,important" enum:"ASYNC_MASTER|SYNC_MASTER|SLAVE"`
-	InSyncReplicas  int    `conf:"inSyncReplicas" bounds:"1..1000"`
-	MinInSync       int    `conf:"minInSyncReplicas" bounds:"1..1000"`
-	MaxGapNotInSync int64  `conf:"haMaxGapNotInSync" bounds:"1..9223372036854775807"`
+	Role string `conf:"brokerRole,important" enum:"ASYNC_MASTER|SYNC_MASTER|SLAVE"`
+	HA   role.Config
+	// AlwaysListen opens the HA port of a broker whose configuration knows of no replica: one may come all the same.
+	AlwaysListen bool
 }
 
 // OffsetConfig is about consumer offsets.
@@ -84,6 +86,8 @@ type Reloadable struct {
 	Pull    pull.Reloadable
 	Topic   topic.Reloadable
 	Group   group.Reloadable
+	Quorum  role.Policy
+	Write   write.Reloadable
 }
 
 // DefaultConfig has RocketMQ's defaults.
@@ -96,7 +100,7 @@ func DefaultConfig() Config {
 	return Config{
 		Identity:    Identity{Cluster: "DefaultCluster", Name: name},
 		Network:     Network{BindAddress: "0.0.0.0", ListenPort: 10911, IdleTimeout: 2 * time.Minute},
-		Replication: Replication{Role: AsyncMaster, InSyncReplicas: 1, MinInSync: 1, MaxGapNotInSync: 256 << 20},
+		Replication: Replication{Role: AsyncMaster, HA: role.DefaultConfig()},
 		Store:       d,
 		Write:       write.DefaultConfig(),
 		Topic:       topic.DefaultSettings(),
@@ -108,6 +112,7 @@ func DefaultConfig() Config {
 		Produce:     produce.Config{Cluster: "DefaultCluster", MaxMessageSize: d.MaxMessageSize, StoreReplies: true},
 		Live: Reloadable{
 			Produce: produce.DefaultReloadable(), Pull: pull.DefaultReloadable(), Topic: topic.DefaultReloadable(), Group: group.DefaultReloadable(),
+			Quorum: role.DefaultPolicy(), Write: write.DefaultReloadable(),
 		},
 	}
 }
@@ -125,14 +130,12 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("listenPort=%d: must be from 0 to 65535", c.Network.ListenPort))
 	}
 	switch r := c.Replication; {
-	case r.Role == Slave:
-		errs = append(errs, errors.New("brokerRole=SLAVE: replication is not built yet; run this broker as ASYNC_MASTER or SYNC_MASTER"))
-	case r.Role != AsyncMaster && r.Role != SyncMaster:
-		errs = append(errs, fmt.Errorf("brokerRole=%s: must be ASYNC_MASTER or SYNC_MASTER", r.Role))
-	case c.Identity.ID != 0:
+	case r.Role == Slave && c.Identity.ID <= 0:
+		errs = append(errs, fmt.Errorf("brokerId=%d: a replica (brokerRole=SLAVE) has a brokerId above 0", c.Identity.ID))
+	case r.Role != Slave && r.Role != AsyncMaster && r.Role != SyncMaster:
+		errs = append(errs, fmt.Errorf("brokerRole=%s: must be ASYNC_MASTER, SYNC_MASTER or SLAVE", r.Role))
+	case r.Role != Slave && c.Identity.ID != 0:
 		errs = append(errs, fmt.Errorf("brokerId=%d: a master has brokerId=0", c.Identity.ID))
-	case r.MinInSync > r.InSyncReplicas:
-		errs = append(errs, fmt.Errorf("minInSyncReplicas=%d is above inSyncReplicas=%d", r.MinInSync, r.InSyncReplicas))
 	}
 	errs = append(errs, c.stored().Validate(), c.Topic.Validate(), c.Delay.Validate(), c.Live.Validate())
 	return errors.Join(errs...)
@@ -150,22 +153,46 @@ func (r Reloadable) Validate() error {
 func (c Config) stored() store.Config {
 	s := c.Store
 	s.SyncFlush = c.SyncFlush
+	// What consumers may see of the end that a start finds is for the replicas, or the master, to say.
+	s.HoldConfirmed = c.Replication.Role == Slave || c.Replication.Role == SyncMaster && c.Live.Quorum.InSyncReplicas > 1
 	if levels, err := delay.ParseLevels(c.Delay.Levels); err == nil { // else Validate names it
 		s.DelayLevels = levels
 	}
 	return s
 }
 
-// quorum is what a send needs of replicas.
-func (r Replication) quorum() ha.QuorumPolicy {
-	return ha.QuorumPolicy{Mode: ha.PlainQuorum, InSyncReplicas: r.InSyncReplicas, MinInSync: r.MinInSync, MaxGapNotInSync: r.MaxGapNotInSync}
+// ListensForReplicas says whether the HA port is opened.
+func (c Config) ListensForReplicas() bool {
+	q := c.Live.Quorum
+	return c.Replication.AlwaysListen || c.Replication.Role != AsyncMaster || q.TotalReplicas > 1 || q.InSyncReplicas > 1
+}
+
+// Advice is what an operator should know about the replication keys, as lines for the log.
+func (c Config) Advice() []advice.Finding {
+	flush := "ASYNC_FLUSH"
+	if c.SyncFlush {
+		flush = "SYNC_FLUSH"
+	}
+	q := c.Live.Quorum
+	return advice.Lint(advice.Keys{
+		BrokerRole: c.Replication.Role, FlushDiskType: flush, TotalReplicas: q.TotalReplicas, InSyncReplicas: q.InSyncReplicas,
+		MinInSyncReplicas: q.MinInSync, AutoInSyncReplicas: q.AutoInSync, SlaveActingMaster: c.Replication.HA.SlaveActing,
+		MaxGapNotInSync: q.MaxGapNotInSync, GapSet: q.MaxGapNotInSync != advice.Defaults().MaxGapNotInSync,
+		SlaveTimeoutMillis: int(c.Live.Write.ReplicaTimeout.Milliseconds()), ReplicaAck: c.Replication.HA.ReplicaAck,
+	})
 }
 
 // Promise says in one line what an OK to a send means under this configuration.
 func (c Config) Promise() string {
 	copies := ""
-	if c.Replication.Role == SyncMaster && c.Replication.InSyncReplicas > 1 {
-		copies = fmt.Sprintf(" and held by %d brokers (which takes replicas: without them sends are refused)", c.Replication.InSyncReplicas)
+	if c.Replication.Role == Slave {
+		return "this broker is a replica and takes no messages"
+	}
+	if q := c.Live.Quorum; c.Replication.Role == SyncMaster && q.InSyncReplicas > 1 {
+		copies = fmt.Sprintf(" and held by %d brokers (without replicas sends are not acknowledged)", q.InSyncReplicas)
+		if q.AutoInSync && c.Replication.HA.SlaveActing {
+			copies = fmt.Sprintf(" and held by %d brokers, or by fewer while replicas are missing, at least %d", q.InSyncReplicas, max(q.MinInSync, 1))
+		}
 	}
 	if c.SyncFlush {
 		return "an OK means: flushed to this broker's disk" + copies + "; it survives kill -9 and power loss"

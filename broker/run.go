@@ -7,6 +7,7 @@ import (
 	"net"
 	"strconv"
 
+	"github.com/quorate/quorate/broker/advice"
 	"github.com/quorate/quorate/broker/produce"
 	"github.com/quorate/quorate/broker/write"
 	"github.com/quorate/quorate/internal/lifecycle"
@@ -15,13 +16,13 @@ import (
 	"github.com/quorate/quorate/store"
 )
 
-// Listeners are the two ports of a broker. Fast may be nil.
-type Listeners struct{ Main, Fast net.Listener }
+// Listeners are the ports of a broker. Fast and HA, where replicas connect, may be nil.
+type Listeners struct{ Main, Fast, HA net.Listener }
 
-// Close closes both.
+// Close closes them.
 func (l Listeners) Close() error {
 	var errs []error
-	for _, x := range []net.Listener{l.Main, l.Fast} {
+	for _, x := range []net.Listener{l.Main, l.Fast, l.HA} {
 		if x != nil {
 			errs = append(errs, x.Close())
 		}
@@ -29,14 +30,17 @@ func (l Listeners) Close() error {
 	return errors.Join(errs...)
 }
 
-// Listen opens the main port of cfg and the fast port two below it. Port 0 takes one of the kernel's choice and notes it in
-// cfg, whose fast port is then any other.
+// Listen opens the main port of cfg, the fast port two below it and, where replicas may come, the HA port. Port 0 takes one
+// of the kernel's choice and notes it in cfg, whose other ports are then any.
 func Listen(ctx context.Context, cfg *Config) (l Listeners, err error) {
 	var lc net.ListenConfig
 	open := func(port int) (net.Listener, error) {
 		return lc.Listen(ctx, "tcp", net.JoinHostPort(cfg.Network.BindAddress, strconv.Itoa(port)))
 	}
-	fast := max(cfg.Network.ListenPort-2, 0)
+	fast, replicas := max(cfg.Network.ListenPort-2, 0), cfg.Network.HAListenPort
+	if replicas == 0 && cfg.Network.ListenPort > 0 {
+		replicas = cfg.Network.ListenPort + 1
+	}
 	if l.Main, err = open(cfg.Network.ListenPort); err != nil {
 		return l, fmt.Errorf("listenPort=%d: %w", cfg.Network.ListenPort, err)
 	}
@@ -46,6 +50,15 @@ func Listen(ctx context.Context, cfg *Config) (l Listeners, err error) {
 	if addr, ok := l.Main.Addr().(*net.TCPAddr); ok {
 		cfg.Network.ListenPort = addr.Port
 	}
+	if !cfg.ListensForReplicas() {
+		return l, nil
+	}
+	if l.HA, err = open(replicas); err != nil {
+		return Listeners{}, errors.Join(fmt.Errorf("HA port %d (haListenPort, else listenPort + 1): %w", replicas, err), l.Close())
+	}
+	if addr, ok := l.HA.Addr().(*net.TCPAddr); ok {
+		cfg.Network.HAListenPort = addr.Port
+	}
 	return l, nil
 }
 
@@ -54,20 +67,34 @@ func Listen(ctx context.Context, cfg *Config) (l Listeners, err error) {
 func (b *Broker) Run(ctx context.Context, l Listeners) error {
 	b.logger.Info("broker starts", "cluster", b.cfg.Identity.Cluster, "broker", b.cfg.Identity.Name, "address", b.addr,
 		"acknowledgement", b.cfg.Promise())
+	for _, f := range b.cfg.Advice() {
+		if f.Severity > advice.Note {
+			b.logger.Warn("replication keys", "key", f.Key, "meaning", f.Text, "remedy", f.Remedy)
+		}
+	}
 	g := lifecycle.Group{Logger: b.logger}
 	g.Add("store", b.store.Run)
 	g.Add("offsets", func(ctx context.Context) error {
 		return b.offsets.Run(ctx, b.cfg.Offset.PersistInterval, b.component("offset"))
 	})
-	g.Add("term", b.holdTerm)
+	g.Add("term", b.role.Hold)
+	if l.HA != nil {
+		g.Add("HA port", func(ctx context.Context) error { return b.role.Serve(ctx, l.HA) })
+	}
+	if l.HA != nil || b.role.Replica() {
+		g.Add("members", b.role.Watch)
+	}
+	g.Add("following", b.role.Follow)
 	g.Add("meter", b.meter.Run)
-	g.Add("delays", b.delays.Run)
-	g.Add("transactions", func(ctx context.Context) error {
-		if err := b.transactions.Load(ctx); err != nil {
-			return err
-		}
-		return b.transactions.Run(ctx)
-	})
+	if !b.role.Replica() { // these write messages
+		g.Add("delays", b.delays.Run)
+		g.Add("transactions", func(ctx context.Context) error {
+			if err := b.transactions.Load(ctx); err != nil {
+				return err
+			}
+			return b.transactions.Run(ctx)
+		})
+	}
 	g.Add("clients", b.clients.Run)
 	g.Add("pulls", b.pulling.Run)
 	g.Add("sends", b.producing.Run)
@@ -84,16 +111,6 @@ func (b *Broker) serve(name string, l net.Listener, fast bool) func(context.Cont
 		Name: name, Fast: fast, IdleTimeout: b.cfg.Network.IdleTimeout, TLS: b.deps.TLS,
 	}, b.router, b.responseFor, func(c *remoting.Conn) { b.clients.Closed(c) }, b.deps.Logger)
 	return func(ctx context.Context) error { return s.Serve(ctx, l) }
-}
-
-// holdTerm keeps the mastership until ctx ends. When the log fails the term ends and the broker goes on: it refuses writes,
-// with the reason, and serves what is confirmed.
-func (b *Broker) holdTerm(ctx context.Context) error {
-	if err := b.term.Run(ctx); err != nil && ctx.Err() == nil {
-		b.logger.Error("writes have stopped until this broker is restarted; reads go on", "error", err)
-	}
-	<-ctx.Done()
-	return nil
 }
 
 // responseFor is the one place where errors become answers. A *protocol.Error already is one; what is not known here

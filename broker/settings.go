@@ -36,6 +36,8 @@ func newSettings(b *Broker) *settings {
 			b.topics.Reload(r.Topic)
 			b.groups.Reload(r.Group)
 			b.registrar.Permit(r.Produce.BrokerPermission)
+			b.role.Reload(r.Quorum)
+			b.pipeline.Reload(r.Write)
 		},
 	}}
 }

@@ -314,7 +314,7 @@ func (n *Node) openBroker(ctx context.Context, cfg Config, b Broker) error {
 	return nil
 }
 
-// listenBroker opens the main and the fast port.
+// listenBroker opens the ports of a broker.
 func (n *Node) listenBroker(ctx context.Context, c *broker.Config) (broker.Listeners, error) {
 	if n.loopback == nil {
 		return broker.Listen(ctx, c)
@@ -328,5 +328,16 @@ func (n *Node) listenBroker(ctx context.Context, c *broker.Config) (broker.Liste
 	if err != nil {
 		return broker.Listeners{}, errors.Join(err, main.Close())
 	}
-	return broker.Listeners{Main: main, Fast: fast}, nil
+	l := broker.Listeners{Main: main, Fast: fast}
+	if !c.ListensForReplicas() {
+		return l, nil
+	}
+	replicas := c.Network.HAListenPort
+	if replicas == 0 {
+		replicas = port + 1
+	}
+	if l.HA, c.Network.HAListenPort, err = n.listen(ctx, c.Identity.IP1, replicas); err != nil {
+		return broker.Listeners{}, errors.Join(err, l.Close())
+	}
+	return l, nil
 }

@@ -89,6 +89,7 @@ func (b Broker) config(host string, nameServers []string, logger *slog.Logger) (
 	if host != HostFromSettings {
 		c.Network.BindAddress, c.Identity.IP1, c.Identity.IP2 = host, host, host
 	}
+	c.Replication.AlwaysListen = host == HostFromSettings // as RocketMQ does
 	if b.Port >= 0 {
 		c.Network.ListenPort = b.Port
 	}

@@ -58,10 +58,7 @@ var Unserved = map[RequestCode]string{
 	CodeRecallMessage:      awaitsTimer,
 	CodeSwitchTimerEngine:  awaitsTimer,
 
-	CodeNotifyMinBrokerIDChange: awaitsReplication,
-	CodeExchangeBrokerHAInfo:    awaitsReplication,
-	CodeGetBrokerHAStatus:       awaitsReplication,
-	CodeResetMasterFlushOffset:  awaitsReplication,
+	CodeResetMasterFlushOffset: awaitsReplication,
 
 	CodeControllerAlterSyncStateSet: awaitsController,
 	CodeControllerElectMaster:       awaitsController,

@@ -67,6 +67,10 @@ type Follower struct {
 
 	status atomic.Pointer[FollowerStatus]
 	master atomic.Int64 // the master's log end as far as pushes tell
+
+	mu       sync.Mutex
+	origin   time.Time
+	received meter
 }
 
 // FollowerStatus is the replica's connection as GET_BROKER_HA_STATUS shows it.
@@ -78,17 +82,25 @@ type FollowerStatus struct {
 	LastRead  time.Time
 	LastWrite time.Time
 	Reason    string // why it is not connected
+
+	BytesPerSecond int64
 }
 
 // NewFollower starts nothing. find asks for the upstream before each connection; its error is a reason to wait.
 func NewFollower(cfg FollowerConfig, sink Sink, find func(context.Context) (Upstream, error), event func(Event), logger *slog.Logger) *Follower {
-	f := &Follower{cfg: cfg, sink: sink, find: find, event: event, logger: logger}
+	f := &Follower{cfg: cfg, sink: sink, find: find, event: event, logger: logger, origin: time.Now()}
 	f.status.Store(&FollowerStatus{Reason: "not started"})
 	return f
 }
 
 // Status returns the state of the connection.
-func (f *Follower) Status() FollowerStatus { return *f.status.Load() }
+func (f *Follower) Status() FollowerStatus {
+	s := *f.status.Load()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s.BytesPerSecond = f.received.perSecond(time.Since(f.origin))
+	return s
+}
 
 // MasterEnd is the greatest end of the master's log that was heard of.
 func (f *Follower) MasterEnd() int64 { return f.master.Load() }
@@ -260,6 +272,7 @@ func (s *following) read(ctx context.Context) error {
 		if err := s.append(ctx, body, p); err != nil {
 			return err
 		}
+		s.owner.count(len(body))
 		s.show()
 	}
 }
@@ -344,8 +357,16 @@ func (s *following) encode(dst []byte, received, flushed int64) []byte {
 	return AppendReport(dst, Report{MaxOffset: received})
 }
 
+func (f *Follower) count(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.received.add(time.Since(f.origin), int64(n))
+}
+
 // touch notes the time of the last read or write.
 func (f *Follower) touch(read bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	now := *f.status.Load()
 	if read {
 		now.LastRead = time.Now()

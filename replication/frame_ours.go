@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Our own dialect (D3, ADR 0011): AutoSwitchHA's frames, with a hello that names the session which the master granted over
+// Our own dialect (D3, ADR 0012): AutoSwitchHA's frames, with a hello that names the session which the master granted over
 // remoting beforehand, and a report that tells flushed from received bytes. The first word can be neither a DefaultHA
 // offset that a log reaches nor an AutoSwitchHA state.
 //

@@ -65,6 +65,9 @@ func (o *op) prepare() error {
 }
 
 func (o *op) create() (*topic.Config, error) {
+	if o.h.deps.Replica {
+		return nil, errReplica()
+	}
 	v := &o.view
 	sysFlag := int32(0)
 	if v.UnitMode {
@@ -212,6 +215,10 @@ func wire(err error) (protocol.ResponseCode, string) {
 		return e.Code, e.Remark
 	}
 	return protocol.SystemError, "internal error"
+}
+
+func errReplica() error {
+	return protocol.Errorf(protocol.ServiceNotAvailable, "this broker is a replica: it takes no messages")
 }
 
 func took(received time.Time) time.Duration { return time.Since(received) }

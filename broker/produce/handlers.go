@@ -92,6 +92,7 @@ type Deps struct {
 	Writer  Writer
 	Records Records
 	Meter   Meter
+	Replica bool // this broker follows a master: nothing is made for a send that cannot be taken
 	Logger  *slog.Logger
 }
 

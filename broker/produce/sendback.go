@@ -19,6 +19,9 @@ import (
 // group's retry topic by way of the delay topic, or, consumed too often, to its dead-letter queue (PROTOCOL §3.9).
 func (h *Handlers) sendBack(ctx context.Context, c remoting.Call[protocol.ConsumerSendMsgBackRequest]) (*remoting.Reply, error) {
 	r := c.Header
+	if h.deps.Replica {
+		return nil, errReplica()
+	}
 	g := h.deps.Groups.Find(r.Group)
 	if g == nil {
 		return nil, protocol.Errorf(protocol.SubscriptionGroupNotExist, "subscription group %q does not exist", r.Group)

@@ -105,6 +105,7 @@ type Deps struct {
 	Queues   Queues
 	Log      Log
 	Meter    Meter
+	Replica  bool // this broker follows a master, whose consumer offsets are the group's
 	Logger   *slog.Logger
 }
 

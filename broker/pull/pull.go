@@ -87,6 +87,9 @@ func refuse(code protocol.ResponseCode, forbidden int32, format string, args ...
 func (o *op) check() error {
 	h, v := o.h, &o.view
 	live := h.live.Load()
+	if h.deps.Replica && !live.SlaveRead {
+		return refuse(protocol.SystemBusy, 0, "this broker is a replica that serves no reads (slaveReadEnable)")
+	}
 	if live.BrokerPermission&topic.PermRead == 0 {
 		return refuse(protocol.NoPermission, forbiddenBroker, "the broker's permission is %d: pulling is forbidden", live.BrokerPermission)
 	}
@@ -169,13 +172,13 @@ func (o *op) subscription() error {
 func (o *op) run() {
 	h, v := o.h, &o.view
 	o.offset = v.QueueOffset
-	if h.live.Load().ServerSideReset {
+	if h.live.Load().ServerSideReset && !h.deps.Replica {
 		if target, ok := h.deps.Progress.TakeReset(o.group.Name, o.topic.Name, v.QueueID); ok {
 			o.moved(target, store.OffsetReset)
 			return
 		}
 	}
-	if v.QueueOffset < 0 {
+	if v.QueueOffset < 0 && !h.deps.Replica {
 		// A client whose query for its offset failed pulls from −1; answering with the queue's begin would make it repeat
 		// everything and overwrite the good offset (CASES 94).
 		if committed := h.deps.Progress.Query(o.group.Name, o.topic.Name, v.QueueID); committed >= 0 {
@@ -188,7 +191,7 @@ func (o *op) run() {
 		return
 	}
 	h.deps.Progress.CommitPull(o.group.Name, o.topic.Name, v.QueueID, o.result.NextBegin)
-	if v.SysFlag&flagCommit != 0 {
+	if v.SysFlag&flagCommit != 0 && !h.deps.Replica {
 		h.deps.Progress.Commit(o.group.Name, o.topic.Name, v.QueueID, v.CommitOffset)
 	}
 	if v.SysFlag&flagSuspend != 0 && o.code() == protocol.PullNotFound && o.hold() {
@@ -213,7 +216,18 @@ func (o *op) get() error {
 		o.h.deps.Logger.Error("messages not read", "topic", o.topic.Name, "queue_id", v.QueueID, "offset", o.offset, "error", err)
 		return protocol.Errorf(protocol.SystemError, "store getMessage returned an error")
 	}
+	if o.h.deps.Replica {
+		o.uncorrected()
+	}
 	return nil
+}
+
+// uncorrected keeps a consumer where it is: what a replica does not have may be at its master (offsetCheckInSlave=false).
+func (o *op) uncorrected() {
+	switch o.result.Status {
+	case store.OffsetTooSmall, store.OffsetOverflowBadly, store.OffsetOverflowOne, store.NoMessageInQueue, store.NoMatchedLogicQueue:
+		o.result.NextBegin = o.offset
+	}
 }
 
 // code is the response code of the result (PROTOCOL §3.7).
@@ -223,6 +237,11 @@ func (o *op) code() protocol.ResponseCode {
 		return protocol.Success
 	case store.MessageWasRemoving, store.NoMatchedMessage:
 		return protocol.PullRetryImmediately
+	case store.OffsetOverflowBadly:
+		if o.h.deps.Replica {
+			return protocol.PullRetryImmediately // at the broker that the answer suggests
+		}
+		return protocol.PullOffsetMoved
 	case store.NoMatchedLogicQueue, store.NoMessageInQueue:
 		if o.offset != 0 {
 			return protocol.PullOffsetMoved

@@ -49,7 +49,9 @@ type Identity struct {
 	Cluster, Broker string
 	ID              int64
 	Addr, HAAddr    string // "host:port" that clients and replicas use
-	Permission      int32  // brokerPermission at the start: bits that it lacks are announced as lacking in every topic
+	Acting          bool   // enableSlaveActingMaster: the NameServer drops a member that is silent for AliveTimeout
+	AliveTimeout    time.Duration
+	Permission      int32 // brokerPermission at the start: bits that it lacks are announced as lacking in every topic
 }
 
 // Topics is the topic table (topic.Table).
@@ -76,6 +78,7 @@ type Registrar struct {
 	all     chan struct{}
 	waiting atomic.Int64
 	allowed atomic.Int32 // brokerPermission
+	master  atomic.Pointer[protocol.RegisterBrokerResponse]
 	once    sync.Once
 }
 
@@ -135,6 +138,14 @@ func (r *Registrar) Await(ctx context.Context, change int64) {
 			}
 		}
 	}
+}
+
+// Upstream are the main and the HA address of the group's master, as a NameServer last told a replica; "" before.
+func (r *Registrar) Upstream() (masterAddr, haAddr string) {
+	if m := r.master.Load(); m != nil {
+		return m.MasterAddr, m.HAServerAddr
+	}
+	return "", ""
 }
 
 // Permit replaces brokerPermission. The NameServers hear of it with the next question, within seconds.
@@ -264,12 +275,26 @@ func (r *Registrar) register(ctx context.Context, t *target, version protocol.Da
 		return fmt.Errorf("register: %w", err)
 	}
 	crc := int32(crc32.ChecksumIEEE(body) & 0x7FFFFFFF)
-	answer, err := r.ask(ctx, t, &protocol.RegisterBrokerRequest{
+	request := &protocol.RegisterBrokerRequest{
 		BrokerName: r.self.Broker, BrokerAddr: r.self.Addr, ClusterName: r.self.Cluster, HAServerAddr: r.self.HAAddr, BrokerID: r.self.ID,
 		BodyCRC32: &crc,
-	}, body)
+	}
+	if r.self.Acting {
+		timeout := r.self.AliveTimeout.Milliseconds()
+		request.EnableActingMaster, request.HeartbeatTimeoutMillis = &r.self.Acting, &timeout
+	}
+	answer, err := r.ask(ctx, t, request, body)
 	if err != nil {
 		return fmt.Errorf("register: %w", err)
+	}
+	if r.self.ID != 0 {
+		var master protocol.RegisterBrokerResponse
+		if err := protocol.DecodeHeader(answer.Ext, &master); err != nil {
+			return fmt.Errorf("register: %w", err)
+		}
+		if master.MasterAddr != "" {
+			r.master.Store(&master)
+		}
 	}
 	if len(answer.Body) == 0 {
 		return nil

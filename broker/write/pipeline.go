@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate/ha"
@@ -84,12 +85,21 @@ type Masterships interface {
 // Config has the deadlines of a write.
 type Config struct {
 	SyncFlushTimeout time.Duration `conf:"syncFlushTimeout,ms" bounds:"1..3600000"` // default 5 s
-	ReplicaTimeout   time.Duration `conf:"slaveTimeout,ms" bounds:"1..3600000"`     // default 3 s
 }
+
+// Reloadable are the deadlines that may change while the broker runs.
+type Reloadable struct {
+	// ReplicaTimeout is 2.7 s by default, not RocketMQ's 3 s: its clients give up after 3 s, and would never see the status
+	// of a send that waited so long.
+	ReplicaTimeout time.Duration `conf:"slaveTimeout,ms" bounds:"1..3600000"`
+}
+
+// DefaultReloadable has RocketMQ's defaults, but for the one that is explained above.
+func DefaultReloadable() Reloadable { return Reloadable{ReplicaTimeout: 2700 * time.Millisecond} }
 
 // DefaultConfig returns RocketMQ's defaults.
 func DefaultConfig() Config {
-	return Config{SyncFlushTimeout: 5 * time.Second, ReplicaTimeout: 3 * time.Second}
+	return Config{SyncFlushTimeout: 5 * time.Second}
 }
 
 // Pipeline turns checked messages into acknowledged ones. Safe for concurrent use.
@@ -98,6 +108,8 @@ type Pipeline struct {
 	log  Log
 	role Masterships
 	ops  sync.Pool
+
+	replicas atomic.Int64 // Reloadable.ReplicaTimeout
 }
 
 // New returns a pipeline that appends to log under the terms of role.
@@ -105,10 +117,8 @@ func New(cfg Config, log Log, role Masterships) *Pipeline {
 	if cfg.SyncFlushTimeout <= 0 {
 		cfg.SyncFlushTimeout = DefaultConfig().SyncFlushTimeout
 	}
-	if cfg.ReplicaTimeout <= 0 {
-		cfg.ReplicaTimeout = DefaultConfig().ReplicaTimeout
-	}
 	p := &Pipeline{cfg: cfg, log: log, role: role}
+	p.Reload(DefaultReloadable())
 	p.ops.New = func() any {
 		o := &op{pipeline: p}
 		o.allowed = o.valid // bound once: a method value made per write would be an allocation
@@ -116,6 +126,9 @@ func New(cfg Config, log Log, role Masterships) *Pipeline {
 	}
 	return p
 }
+
+// Reload replaces what may change at run time; it holds from the next write on.
+func (p *Pipeline) Reload(r Reloadable) { p.replicas.Store(int64(r.ReplicaTimeout)) }
 
 // op is one write on its way, pooled.
 type op struct {
@@ -143,7 +156,7 @@ func (p *Pipeline) Submit(r Request, done Done) { p.submit(r, done) }
 func (p *Pipeline) submit(r Request, done Done) store.Appended {
 	o := p.ops.Get().(*op)
 	o.done = done
-	term, need, stage, err := p.admit(o)
+	term, need, stage, err := p.admit(o, r.NoWait)
 	if err != nil {
 		o.finish(stage, err, nil)
 		return store.Appended{}
@@ -172,7 +185,7 @@ func (p *Pipeline) submit(r Request, done Done) store.Appended {
 	}
 	w := replication.Wait{
 		Pass: o.pass, End: o.result.Appended.End,
-		Deadline: received.Add(p.cfg.SyncFlushTimeout), Replicas: received.Add(p.cfg.ReplicaTimeout),
+		Deadline: received.Add(p.cfg.SyncFlushTimeout), Replicas: received.Add(time.Duration(p.replicas.Load())),
 	}
 	if !r.NoWait {
 		w.Flush, w.Need = term.SyncFlush(), need
@@ -181,8 +194,9 @@ func (p *Pipeline) submit(r Request, done Done) store.Appended {
 	return appended
 }
 
-// admit asks everything that can refuse a write before the append.
-func (p *Pipeline) admit(o *op) (*replication.Term, ha.Need, Stage, error) {
+// admit asks everything that can refuse a write before the append. One that waits for nothing (waitStoreMsgOK=false) does
+// not ask for replicas either, as in RocketMQ.
+func (p *Pipeline) admit(o *op, noWait bool) (*replication.Term, ha.Need, Stage, error) {
 	if err := p.log.WriteFailed(); err != nil {
 		return nil, ha.Need{}, Admission, err
 	}
@@ -196,6 +210,9 @@ func (p *Pipeline) admit(o *op) (*replication.Term, ha.Need, Stage, error) {
 			return nil, ha.Need{}, Admission, err
 		}
 		return nil, ha.Need{}, Authority, err
+	}
+	if noWait {
+		return term, ha.Need{}, "", nil
 	}
 	need, err := term.Need()
 	if err != nil {
@@ -257,7 +274,7 @@ func (w written) Written(r *Result, _ *replication.Group) { w <- *r }
 // Writable says whether a write would be admitted now, with the reason if not.
 func (p *Pipeline) Writable() *Error {
 	o := p.ops.Get().(*op)
-	_, _, stage, err := p.admit(o)
+	_, _, stage, err := p.admit(o, false)
 	*o = op{pipeline: p, allowed: o.allowed}
 	p.ops.Put(o)
 	if err != nil {

@@ -17,7 +17,7 @@ const (
 	rocksdb   = "there is no RocksDB here: tables are RocketMQ's JSON files"
 	authLater = "authentication and authorization are not built yet"
 	timerKey  = "timed messages beyond the 18 delay levels are not built yet"
-	haLater   = "replication is not built yet"
+	haLater   = "this part of replication is not built yet"
 	ctlLater  = "Controller mode is not built yet"
 	metrics   = "the metrics exporter is not built yet"
 	cold      = "reads of old data never block other requests, so there is no cold-data control"
@@ -100,12 +100,10 @@ var brokerGroups = []group{
 	{ctlLater, `enableControllerMode controllerAddr fetchControllerAddrByDnsLookup syncBrokerMetadataPeriod
 		checkSyncStateSetPeriod syncControllerMetadataPeriod controllerHeartBeatTimeoutMills brokerElectionPriority
 		allAckInSyncStateSet haMaxTimeSlaveNotCatchup storePathEpochFile storePathBrokerIdentity`},
-	{haLater, `enableSlaveActingMaster enableRemoteEscape skipPreOnline compatibleWithOldNameSrv brokerHeartbeatInterval
-		brokerNotActiveTimeoutMillis sendHeartbeatTimeoutMillis syncBrokerMemberGroupPeriod  
-		lockInStrictMode   haMasterAddress haSendHeartbeatInterval haHousekeepingInterval haTransferBatchSize
-		  haFlowControlEnable maxHaTransferByteInSecond   totalReplicas  
-		  enableAutoInSyncReplicas syncFromLastFile asyncLearner offsetCheckInSlave
-		syncMasterFlushOffsetWhenStartup   haSlaveFallbehindMax duplicationEnable
+	{"haMaxGapNotInSync replaces it", `haSlaveFallbehindMax`},
+	{"a NameServer is asked what it knows, whatever its age", `compatibleWithOldNameSrv sendHeartbeatTimeoutMillis`},
+	{haLater, `enableRemoteEscape skipPreOnline lockInStrictMode syncFromLastFile asyncLearner offsetCheckInSlave
+		syncMasterFlushOffsetWhenStartup duplicationEnable
 		disableConsumeIfConsumerReadSlowly consumerFallbehindThreshold maxSlaveResendLength transferMsgByHeap
 		allowRecallWhenBrokerNotWriteable`},
 	{metrics, `metricsExporterType metricsPromExporterHost metricsPromExporterPort metricsGrpcExporterTarget
