@@ -252,7 +252,14 @@ func TestRequestsThatBreakARuleAreRefusedByName(t *testing.T) {
 	} {
 		require.Contains(t, n.refused(r, nil, protocol.InvalidParameter), want)
 	}
-	n.refused(&protocol.DeleteTopicRequest{Topic: " "}, nil, protocol.InvalidParameter)
+	for _, name := range []string{" ", "../../x", ".", "a\x00b", "a b", strings.Repeat("x", 300)} {
+		n.refused(&protocol.DeleteTopicRequest{Topic: name}, nil, protocol.InvalidParameter)
+	}
+	for _, queues := range []int32{0, -1} {
+		r := &protocol.SendMessageRequest{ProducerGroup: "pg", Topic: "none", DefaultTopic: "TBW102", DefaultTopicQueueNums: queues}
+		require.Contains(t, n.refused(r, []byte("x"), protocol.InvalidParameter), "defaultTopicQueueNums")
+		n.refused(&protocol.GetTopicConfigRequest{Topic: "none"}, nil, protocol.TopicNotExist)
+	}
 	n.refused(&protocol.DeleteTopicRequest{Topic: "SCHEDULE_TOPIC_XXXX"}, nil, protocol.InvalidParameter)
 	n.refused(&protocol.UpdateAndCreateSubscriptionGroupRequest{}, []byte(`{"groupName":"a b"}`), protocol.InvalidParameter)
 	n.refused(&protocol.UpdateAndCreateSubscriptionGroupRequest{}, []byte(`{`), protocol.InvalidParameter)

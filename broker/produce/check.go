@@ -80,6 +80,9 @@ func (o *op) create() (*topic.Config, error) {
 	switch {
 	case errors.Is(err, topic.ErrAutoCreateOff), errors.Is(err, topic.ErrNoTemplate):
 		return nil, protocol.Errorf(protocol.TopicNotExist, "topic %q does not exist, apply first please: %s", v.Topic, err.Error())
+	case errors.Is(err, topic.ErrNoQueues):
+		return nil, protocol.Errorf(protocol.InvalidParameter, "topic %q cannot be made with defaultTopicQueueNums=%d: %s",
+			v.Topic, v.DefaultTopicQueueNums, err.Error())
 	case err != nil:
 		o.h.deps.Logger.Error("topic not created on send", "topic", string(v.Topic), "error", err)
 		return nil, protocol.Errorf(protocol.TopicNotExist, "topic %q does not exist and could not be created", v.Topic)

@@ -178,6 +178,9 @@ func (h *Handlers) remove(ctx context.Context, call remoting.Call[protocol.Delet
 	if h.Table.live.Load().GuardSystem && h.Table.System(name) {
 		return nil, protocol.Errorf(protocol.InvalidParameter, "the topic[%s] is conflict with system topic", name)
 	}
+	if err := CheckName(name); err != nil && h.Table.Get(name) == nil {
+		return nil, protocol.Errorf(protocol.InvalidParameter, "%v", err)
+	}
 	if err := h.Table.Delete(name); err != nil {
 		return nil, err
 	}

@@ -92,6 +92,7 @@ func (s Settings) Validate() error {
 // Errors of creations on send.
 var (
 	ErrAutoCreateOff = errors.New("topic: automatic creation is off")
+	ErrNoQueues      = errors.New("topic: a topic needs at least one queue")
 	ErrNoTemplate    = errors.New("topic: the template topic does not exist or may not be inherited")
 )
 
@@ -155,7 +156,8 @@ func (t *Table) All() []*Config {
 
 // CreateOnSend makes a topic from its template as a send does (PROTOCOL §3.1), on disk before it returns. A retry topic
 // needs no template. With automatic creation off nothing is made from any template, since each that could be inherited
-// would be a way around the switch.
+// would be a way around the switch. RocketMQ makes a topic without queues when asked to, which nobody can send to until an
+// administrator finds it; here that is ErrNoQueues.
 func (t *Table) CreateOnSend(name, template string, queues, sysFlag int32) (*Config, error) {
 	if c := t.Get(name); c != nil {
 		return c, nil
@@ -173,7 +175,10 @@ func (t *Table) CreateOnSend(name, template string, queues, sysFlag int32) (*Con
 	if from == nil || from.Perm&PermInherit == 0 {
 		return nil, ErrNoTemplate
 	}
-	n := max(min(queues, from.WriteQueues), 0)
+	n := min(queues, from.WriteQueues)
+	if n < 1 {
+		return nil, ErrNoQueues
+	}
 	return t.Ensure(Config{
 		Name: name, ReadQueues: n, WriteQueues: n, Perm: from.Perm &^ PermInherit, FilterType: from.FilterType, SysFlag: sysFlag,
 	})
