@@ -76,29 +76,29 @@ func (r *recorder) Decided(out Outcome, _ *Group) {
 
 func newOutcomes() *outcomes { return &outcomes{got: map[int64]Outcome{}} }
 
-func authority(t testing.TB, id int64, epoch int32) ha.Authority {
-	t.Helper()
+func authority(tb testing.TB, id int64, epoch int32) ha.Authority {
+	tb.Helper()
 	a, err := ha.NewAuthority(id, epoch)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return a
 }
 
-func newTerm(t testing.TB, log *fakeLog, change func(*Config)) *Term {
-	t.Helper()
-	cfg := Config{Authority: authority(t, 0, 1), SyncFlush: true}
+func newTerm(tb testing.TB, log *fakeLog, change func(*Config)) *Term {
+	tb.Helper()
+	cfg := Config{Authority: authority(tb, 0, 1), SyncFlush: true}
 	if change != nil {
 		change(&cfg)
 	}
 	term, err := NewTerm(cfg, log)
-	require.NoError(t, err)
-	t.Cleanup(func() { term.End(nil) })
+	require.NoError(tb, err)
+	tb.Cleanup(func() { term.End(nil) })
 	return term
 }
 
-func admit(t testing.TB, term *Term) Pass {
-	t.Helper()
+func admit(tb testing.TB, term *Term) Pass {
+	tb.Helper()
 	p, err := term.Admit()
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return p
 }
 

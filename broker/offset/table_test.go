@@ -2,7 +2,6 @@ package offset
 
 import (
 	"errors"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -122,7 +121,7 @@ func TestPersistWritesOnlyChangesAndFailsLoudly(t *testing.T) {
 	files.fail = nil
 	require.NoError(t, table.Persist(), "what failed is still to be written")
 	require.Contains(t, string(files.content[fileName]), "t@g")
-	require.True(t, strings.Contains(string(files.content[fileName]), "0:1"), "integer keys are not quoted in RocketMQ's files")
+	require.Contains(t, string(files.content[fileName]), "0:1", "integer keys are not quoted in RocketMQ's files")
 }
 
 func TestLoadsWhatRocketMQWrote(t *testing.T) {

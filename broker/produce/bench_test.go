@@ -26,6 +26,7 @@ func sendFrame() []byte {
 }
 
 func benchmarkSend(b *testing.B, async bool, connections, window int) {
+	b.Helper()
 	r := rig.New(b, rig.Options{Async: async, TCP: true, Store: bigLog})
 	require.NoError(b, r.Topics.Put(topic.Config{Name: "T", ReadQueues: 4, WriteQueues: 4, Perm: 6}))
 	frame := sendFrame()

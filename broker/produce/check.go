@@ -213,8 +213,7 @@ func timed(p message.Properties) error {
 
 // wire is the response code and text of a refusal.
 func wire(err error) (protocol.ResponseCode, string) {
-	var e *protocol.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*protocol.Error](err); ok {
 		return e.Code, e.Remark
 	}
 	return protocol.SystemError, "internal error"

@@ -2,6 +2,7 @@ package produce
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 
 	"github.com/quorate/quorate/broker/topic"
@@ -57,7 +58,7 @@ func (h *Handlers) send(x *remoting.Exchange, decode func(protocol.ExtFields, *p
 // or a group has to be made.
 func (o *op) run() {
 	switch err := o.prepare(); {
-	case err == errNeedsFiles:
+	case errors.Is(err, errNeedsFiles):
 		o.detach()
 	case err != nil:
 		o.refuse(err)
@@ -101,7 +102,7 @@ func (o *op) submit() {
 	}
 	m.Properties = append(o.props[:0], o.view.Properties...).Without(message.PopCheckpoint)
 	if err := o.redirect(); err != nil {
-		if err == errNeedsFiles {
+		if errors.Is(err, errNeedsFiles) {
 			o.detach()
 			return
 		}

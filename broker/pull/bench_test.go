@@ -13,16 +13,16 @@ import (
 )
 
 // filled is a rig on TCP whose queue holds n messages of 1 KiB.
-func filled(t testing.TB, n int) *rig.Rig {
-	t.Helper()
-	r := start(t, rig.Options{TCP: true, Store: func(c *store.Config) {
+func filled(tb testing.TB, n int) *rig.Rig {
+	tb.Helper()
+	r := start(tb, rig.Options{TCP: true, Store: func(c *store.Config) {
 		d := store.DefaultConfig()
 		c.CommitLogFileSize, c.ConsumeQueueFileSize, c.IndexSlots, c.IndexEntries = d.CommitLogFileSize, d.ConsumeQueueFileSize, d.IndexSlots, d.IndexEntries
 	}})
 	cmd := protocol.NewRequest(&protocol.SendMessageRequestV2{
 		ProducerGroup: "pg", Topic: "T", DefaultTopic: topic.Template, DefaultTopicQueueNums: 4, Properties: "TAGS\x01a\x02",
 	}, make([]byte, 1024))
-	rig.Pump(t, r.Addr, protocol.AppendFrame(nil, cmd), n, 64)
+	rig.Pump(tb, r.Addr, protocol.AppendFrame(nil, cmd), n, 64)
 	r.Dispatched(t)
 	return r
 }
@@ -32,6 +32,7 @@ func pullFrame(expression string) []byte {
 }
 
 func benchmarkPull(b *testing.B, expression string, window int) {
+	b.Helper()
 	r := filled(b, 2000)
 	frame := pullFrame(expression)
 	rig.Pump(b, r.Addr, frame, 200, window)

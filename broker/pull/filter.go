@@ -2,6 +2,7 @@ package pull
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/quorate/quorate/broker/client"
 	"github.com/quorate/quorate/message"
@@ -63,12 +64,7 @@ func (t *tags) subscribe(s *client.Subscription) (all bool) {
 
 // MatchTagsCode compares the hash in the consume queue.
 func (t *tags) MatchTagsCode(code int64) bool {
-	for _, c := range t.codes {
-		if c == code {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(t.codes, code)
 }
 
 // MatchRecord compares the tags of the record itself. A record that cannot be decoded goes to the client, as without a
@@ -87,10 +83,5 @@ func (t *tags) MatchRecord(record []byte) bool {
 			return true
 		}
 	}
-	for _, name := range t.texts {
-		if name == string(have) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.texts, func(name string) bool { return name == string(have) })
 }

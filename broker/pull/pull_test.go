@@ -44,36 +44,36 @@ func tagged(expression string) func(*protocol.PullMessageRequest) {
 	return func(r *protocol.PullMessageRequest) { r.Subscription = expression }
 }
 
-func start(t testing.TB, o rig.Options) *rig.Rig {
-	t.Helper()
+func start(tb testing.TB, o rig.Options) *rig.Rig {
+	tb.Helper()
 	o.Async = true
-	r := rig.New(t, o)
-	require.NoError(t, r.Topics.Put(topic.Config{Name: "T", ReadQueues: 4, WriteQueues: 4, Perm: 6, SysFlag: 2}))
+	r := rig.New(tb, o)
+	require.NoError(tb, r.Topics.Put(topic.Config{Name: "T", ReadQueues: 4, WriteQueues: 4, Perm: 6, SysFlag: 2}))
 	return r
 }
 
 // fill stores one message per tag into queue 0.
-func fill(t testing.TB, r *rig.Rig, tags ...string) {
-	t.Helper()
+func fill(tb testing.TB, r *rig.Rig, tags ...string) {
+	tb.Helper()
 	for i, tag := range tags {
 		var p message.Properties
 		if tag != "" {
 			p = p.Append(message.Tags, tag)
 		}
-		a := r.Invoke(t, &protocol.SendMessageRequestV2{
+		a := r.Invoke(tb, &protocol.SendMessageRequestV2{
 			ProducerGroup: "pg", Topic: "T", DefaultTopic: topic.Template, DefaultTopicQueueNums: 4, Properties: string(p),
 		}, fmt.Appendf(nil, "%s-%d", tag, i))
-		require.Equal(t, int32(0), a.Code, "%s", a.Remark)
+		require.Equal(tb, int32(0), a.Code, "%s", a.Remark)
 	}
 	r.Dispatched(t)
 }
 
 // bodies decodes the messages of an answer.
-func bodies(t testing.TB, a *protocol.Command) (out []string) {
-	t.Helper()
+func bodies(tb testing.TB, a *protocol.Command) (out []string) {
+	tb.Helper()
 	for b := a.Body; len(b) > 0; {
 		record, err := message.DecodeRecord(b, true)
-		require.NoError(t, err)
+		require.NoError(tb, err)
 		out = append(out, string(record.Body))
 		b = b[record.Size:]
 	}
@@ -81,13 +81,13 @@ func bodies(t testing.TB, a *protocol.Command) (out []string) {
 }
 
 // offsets are next, min and max of an answer; the Java client needs all four fields on every code.
-func offsets(t testing.TB, a *protocol.Command) [3]int64 {
-	t.Helper()
+func offsets(tb testing.TB, a *protocol.Command) [3]int64 {
+	tb.Helper()
 	var h protocol.PullMessageResponse
-	require.NoError(t, protocol.DecodeHeader(a.Ext, &h))
+	require.NoError(tb, protocol.DecodeHeader(a.Ext, &h))
 	for _, key := range []string{"suggestWhichBrokerId", "nextBeginOffset", "minOffset", "maxOffset"} {
 		_, ok := a.Ext.Lookup(key)
-		require.True(t, ok, "%s is missing", key)
+		require.True(tb, ok, "%s is missing", key)
 	}
 	return [3]int64{h.NextBeginOffset, h.MinOffset, h.MaxOffset}
 }
@@ -171,8 +171,8 @@ func TestPullChecksInOrder(t *testing.T) {
 }
 
 // beat makes a group online.
-func beat(t testing.TB, r *rig.Rig, name, model string, subs ...protocol.SubscriptionData) {
-	t.Helper()
+func beat(tb testing.TB, r *rig.Rig, name, model string, subs ...protocol.SubscriptionData) {
+	tb.Helper()
 	body, err := fastjson.Marshal(protocol.HeartbeatData{
 		ClientID: "c-" + name,
 		ConsumerDataSet: []protocol.ConsumerData{{
@@ -180,9 +180,9 @@ func beat(t testing.TB, r *rig.Rig, name, model string, subs ...protocol.Subscri
 			ConsumeFromWhere: protocol.ConsumeFromLastOffset, SubscriptionDataSet: subs,
 		}},
 	})
-	require.NoError(t, err)
-	a := r.Invoke(t, &protocol.HeartbeatRequest{}, body)
-	require.Equal(t, int32(0), a.Code, "%s", a.Remark)
+	require.NoError(tb, err)
+	a := r.Invoke(tb, &protocol.HeartbeatRequest{}, body)
+	require.Equal(tb, int32(0), a.Code, "%s", a.Remark)
 }
 
 func TestStatusesCodesAndNextOffsets(t *testing.T) {

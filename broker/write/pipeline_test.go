@@ -77,17 +77,17 @@ type role struct {
 
 func (r *role) Current() (*replication.Term, error) { return r.term, r.err }
 
-func start(t testing.TB, log *fakeLog, change func(*replication.Config)) (*write.Pipeline, *role) {
-	t.Helper()
+func start(tb testing.TB, log *fakeLog, change func(*replication.Config)) (*write.Pipeline, *role) {
+	tb.Helper()
 	a, err := ha.NewAuthority(0, 1)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	cfg := replication.Config{Authority: a, SyncFlush: true}
 	if change != nil {
 		change(&cfg)
 	}
 	term, err := replication.NewTerm(cfg, log)
-	require.NoError(t, err)
-	t.Cleanup(func() { term.End(nil) })
+	require.NoError(tb, err)
+	tb.Cleanup(func() { term.End(nil) })
 	r := &role{term: term}
 	return write.New(write.DefaultConfig(), log, r), r
 }

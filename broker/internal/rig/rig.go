@@ -87,13 +87,13 @@ func (r *Rig) Demote(err error) {
 }
 
 // New starts a rig; it stops with the test.
-func New(t testing.TB, o Options) *Rig {
-	t.Helper()
+func New(tb testing.TB, o Options) *Rig {
+	tb.Helper()
 	r := &Rig{Addr: Addr, Logger: slog.New(slog.DiscardHandler), Meter: &meter.Table{}}
-	r.openStore(t, o)
-	r.openTables(t, o)
+	r.openStore(tb, o)
+	r.openTables(tb, o)
 	levels, err := delay.ParseLevels(delay.DefaultLevels)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	cfg := write.DefaultConfig()
 	if o.Write != nil {
 		o.Write(&cfg)
@@ -117,14 +117,14 @@ func New(t testing.TB, o Options) *Rig {
 		Topics: r.Topics, Groups: r.Groups, Clients: r.Clients, Progress: r.Offsets, Queues: queues, Log: r.Store,
 		Meter: r.Meter, Logger: r.Logger,
 	})
-	r.serve(t, o)
+	r.serve(tb, o)
 	return r
 }
 
-func (r *Rig) openStore(t testing.TB, o Options) {
-	t.Helper()
+func (r *Rig) openStore(tb testing.TB, o Options) {
+	tb.Helper()
 	cfg := store.DefaultConfig()
-	cfg.RootDir = t.TempDir()
+	cfg.RootDir = tb.TempDir()
 	cfg.CommitLogFileSize, cfg.ConsumeQueueFileSize, cfg.IndexSlots, cfg.IndexEntries = 4<<20, 6000, 64, 256
 	cfg.SyncFlush = !o.Async
 	cfg.HoldConfirmed = true
@@ -133,25 +133,25 @@ func (r *Rig) openStore(t testing.TB, o Options) {
 	}
 	var err error
 	r.Store, err = store.Open(cfg, r.Logger)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	a, err := ha.NewAuthority(0, 1)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	tc := replication.Config{Authority: a, SyncFlush: cfg.SyncFlush}
 	if o.Term != nil {
 		o.Term(&tc)
 	}
 	r.Term, err = replication.NewTerm(tc, r.Store)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	r.term = r.Term
-	run(t, r.Store.Run, func() { require.NoError(t, r.Store.Close()) })
-	run(t, func(ctx context.Context) error {
+	run(tb, r.Store.Run, func() { require.NoError(tb, r.Store.Close()) })
+	run(tb, func(ctx context.Context) error {
 		_ = r.Term.Run(ctx) // says why it ended, which is what ends it here
 		return nil
 	}, nil)
 }
 
-func (r *Rig) openTables(t testing.TB, o Options) {
-	t.Helper()
+func (r *Rig) openTables(tb testing.TB, o Options) {
+	tb.Helper()
 	ts, gs := topic.DefaultReloadable(), group.DefaultReloadable()
 	if o.Topics != nil {
 		o.Topics(&ts)
@@ -161,10 +161,10 @@ func (r *Rig) openTables(t testing.TB, o Options) {
 	}
 	var err error
 	r.Topics, err = topic.Open(topic.DefaultSettings(), ts, r.Store, time.Now)
-	require.NoError(t, err)
-	require.NoError(t, r.Topics.EnsureSystem("DefaultCluster", "broker-a"))
+	require.NoError(tb, err)
+	require.NoError(tb, r.Topics.EnsureSystem("DefaultCluster", "broker-a"))
 	r.Groups, err = group.Open(gs, r.Store, time.Now, r.Logger)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	r.Clients = client.New(client.DefaultConfig(), r.Groups, r.Topics, r.Logger)
 	r.Offsets = offset.NewTable(r.Store, 500, time.Now)
 }
@@ -180,42 +180,42 @@ func (r *Rig) Queues(name string) (int32, bool) {
 // Group reports whether a group exists.
 func (r *Rig) Group(name string) bool { return r.Groups.Find(name) != nil }
 
-func (r *Rig) serve(t testing.TB, o Options) {
-	t.Helper()
+func (r *Rig) serve(tb testing.TB, o Options) {
+	tb.Helper()
 	clients := &client.Handlers{Registry: r.Clients, BrokerName: "broker-a"}
 	offsets := &offset.Handlers{
 		Table: r.Offsets, Queues: r.Store, Names: r, Online: func(string) []offset.Consumer { return nil }, ServerSideReset: true,
 		BrokerName: "broker-a", MovedBackMax: 1 << 20, Logger: r.Logger,
 	}
 	router, err := remoting.NewRouter(r.Send.Routes(), r.Pull.Routes(), clients.Routes(), offsets.Routes())
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	server := remoting.NewServer(remoting.ServerConfig{Name: "rig"}, router, nil, func(c *remoting.Conn) { r.Clients.Closed(c) }, r.Logger)
 	loop := remoting.NewLoopback()
 	var l net.Listener
 	if o.TCP {
 		l, err = net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test's own listener
-		require.NoError(t, err)
+		require.NoError(tb, err)
 		r.Addr = l.Addr().String()
 	} else {
 		l, err = loop.Listen(Addr)
-		require.NoError(t, err)
+		require.NoError(tb, err)
 	}
-	run(t, r.Send.Run, nil)
-	run(t, r.Pull.Run, nil)
-	run(t, func(ctx context.Context) error { return server.Serve(ctx, l) }, nil)
+	run(tb, r.Send.Run, nil)
+	run(tb, r.Pull.Run, nil)
+	run(tb, func(ctx context.Context) error { return server.Serve(ctx, l) }, nil)
 	r.Client = remoting.NewClient(remoting.ClientConfig{Dial: loop.Dial, Router: o.Router}, r.Logger)
-	t.Cleanup(func() { require.NoError(t, r.Client.Close()) })
+	tb.Cleanup(func() { require.NoError(tb, r.Client.Close()) })
 }
 
 // run runs fn until the test ends, and after afterwards.
-func run(t testing.TB, fn func(context.Context) error, after func()) {
-	t.Helper()
+func run(tb testing.TB, fn func(context.Context) error, after func()) {
+	tb.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- fn(ctx) }()
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		cancel()
-		require.NoError(t, <-done)
+		require.NoError(tb, <-done)
 		if after != nil {
 			after()
 		}
@@ -223,25 +223,25 @@ func run(t testing.TB, fn func(context.Context) error, after func()) {
 }
 
 // Invoke sends a request and returns the answer, whatever its code.
-func (r *Rig) Invoke(t testing.TB, req protocol.Request, body []byte) *protocol.Command {
-	t.Helper()
-	return r.InvokeCommand(t, protocol.NewRequest(req, body))
+func (r *Rig) Invoke(tb testing.TB, req protocol.Request, body []byte) *protocol.Command {
+	tb.Helper()
+	return r.InvokeCommand(tb, protocol.NewRequest(req, body))
 }
 
 // InvokeCommand is Invoke for a command made by hand.
-func (r *Rig) InvokeCommand(t testing.TB, cmd *protocol.Command) *protocol.Command {
-	t.Helper()
+func (r *Rig) InvokeCommand(tb testing.TB, cmd *protocol.Command) *protocol.Command {
+	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	answer, err := r.Client.Invoke(ctx, r.Addr, cmd)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return answer
 }
 
 // Dispatched waits until consumers can see everything appended so far.
-func (r *Rig) Dispatched(t testing.TB) {
-	t.Helper()
+func (r *Rig) Dispatched(tb testing.TB) {
+	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	require.NoError(t, r.Store.Dispatched().Wait(ctx, r.Store.Appended().Load()))
+	require.NoError(tb, r.Store.Dispatched().Wait(ctx, r.Store.Appended().Load()))
 }
