@@ -23,7 +23,7 @@ func filled(tb testing.TB, n int) *rig.Rig {
 		ProducerGroup: "pg", Topic: "T", DefaultTopic: topic.Template, DefaultTopicQueueNums: 4, Properties: "TAGS\x01a\x02",
 	}, make([]byte, 1024))
 	rig.Pump(tb, r.Addr, protocol.AppendFrame(nil, cmd), n, 64)
-	r.Dispatched(t)
+	r.Dispatched(tb)
 	return r
 }
 

@@ -65,7 +65,7 @@ func fill(tb testing.TB, r *rig.Rig, tags ...string) {
 		}, fmt.Appendf(nil, "%s-%d", tag, i))
 		require.Equal(tb, int32(0), a.Code, "%s", a.Remark)
 	}
-	r.Dispatched(t)
+	r.Dispatched(tb)
 }
 
 // bodies decodes the messages of an answer.
