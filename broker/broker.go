@@ -213,7 +213,7 @@ func (b *Broker) Routes() [][]remoting.Route {
 		b.delays.Routes(),
 		(&offset.Handlers{
 			Table: b.offsets, Queues: b.store, Names: names{b.topics, b.groups}, Online: b.online,
-			ServerSideReset: b.cfg.Offset.ServerSideReset, BrokerName: name, MovedBackMax: movedBackMax, Logger: b.component("offset"),
+			ServerSideReset: b.pulling.ServerSideReset, BrokerName: name, MovedBackMax: movedBackMax, Logger: b.component("offset"),
 		}).Routes(),
 		(&topic.Handlers{
 			Table: b.topics, Queues: b.store, Progress: b.offsets, Announcer: b.registrar, Meter: b.meter, BrokerName: name,

@@ -605,3 +605,19 @@ func TestRestartKeepsTransactionsDelaysAndProgress(t *testing.T) {
 	answer := n.must(&protocol.QueryConsumerOffsetRequest{ConsumerGroup: "g", Topic: "T"}, nil, nil)
 	require.Equal(t, "1", answer.Ext.Get("offset"))
 }
+
+// A key that may change must not also sit where it is read once: it would change here and not there.
+func TestKeysThatMayChangeAreHeldOnceOrChangedEverywhere(t *testing.T) {
+	var c broker.Config
+	all := map[string]int{}
+	for _, f := range conf.Fields(&c) {
+		all[f.Key]++
+	}
+	live := map[string]int{}
+	for _, f := range conf.Fields(&c.Live) {
+		live[f.Key]++
+	}
+	for key, n := range live {
+		require.Equal(t, n, all[key], key)
+	}
+}

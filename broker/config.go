@@ -77,7 +77,6 @@ type Replication struct {
 type OffsetConfig struct {
 	PersistInterval time.Duration `conf:"flushConsumerOffsetInterval,ms" bounds:"10..86400000"`
 	VersionStep     int64         `conf:"consumerOffsetUpdateVersionStep" bounds:"1..1000000"`
-	ServerSideReset bool          `conf:"useServerSideResetOffset"`
 }
 
 // Reloadable are the keys that UPDATE_BROKER_CONFIG may change.
@@ -105,7 +104,7 @@ func DefaultConfig() Config {
 		Write:       write.DefaultConfig(),
 		Topic:       topic.DefaultSettings(),
 		Client:      client.DefaultConfig(),
-		Offset:      OffsetConfig{PersistInterval: 5 * time.Second, VersionStep: 500, ServerSideReset: true},
+		Offset:      OffsetConfig{PersistInterval: 5 * time.Second, VersionStep: 500},
 		Delay:       delay.DefaultConfig(),
 		Transaction: transaction.DefaultConfig(),
 		Register:    register.DefaultConfig(),

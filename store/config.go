@@ -36,7 +36,7 @@ type Config struct {
 	IndexSlots   int   `conf:"maxHashSlotNum" bounds:"1..500000000"`
 	IndexEntries int32 `conf:"maxIndexNum" bounds:"2..100000000"`
 	IndexTags    bool  // tags are keys, too, as since RocketMQ 5.5
-	QueryMax     int   `conf:"maxMsgsNumBatch" bounds:"1..1048576"`
+	QueryMax     int   // the most that one query returns, whatever is asked; the broker's own limit is lower and may change
 
 	// DelayLevels are the delays of messageDelayLevel, level 1 first: the tags code of a delayed message is its time.
 	DelayLevels []time.Duration
@@ -95,7 +95,7 @@ func DefaultConfig() Config {
 		RootDir:           path.Join(home, "store"),
 		CommitLogFileSize: log.FileSize, ConsumeQueueFileSize: queues.FileSize, MaxMessageSize: log.MaxMessageSize,
 		FlushInterval: log.FlushInterval, FlushQueueInterval: time.Second, CheckCRC: true,
-		IndexEnable: true, IndexSlots: keys.Slots, IndexEntries: keys.Entries, IndexTags: true, QueryMax: 64,
+		IndexEnable: true, IndexSlots: keys.Slots, IndexEntries: keys.Entries, IndexTags: true, QueryMax: 65536,
 		DelayLevels: []time.Duration{
 			time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 3 * time.Minute,
 			4 * time.Minute, 5 * time.Minute, 6 * time.Minute, 7 * time.Minute, 8 * time.Minute, 9 * time.Minute, 10 * time.Minute,
@@ -126,7 +126,7 @@ func (c Config) Validate() error {
 		return errors.New("flushIntervalConsumeQueue, CheckpointInterval and CheckpointBytes must be above 0")
 	}
 	if c.QueryMax < 1 {
-		return fmt.Errorf("maxMsgsNumBatch: %d is below 1", c.QueryMax)
+		return fmt.Errorf("query limit %d is below 1", c.QueryMax)
 	}
 	r := c.Read
 	if min(r.MemoryBytesMax, r.MemoryCountMax, r.DiskBytesMax, r.DiskCountMax, r.ScanBytesMax) < 1 || r.MemoryRatio < 0 || r.MemoryRatio > 100 {

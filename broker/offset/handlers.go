@@ -32,8 +32,8 @@ type Handlers struct {
 	Names  Names
 	// Online lists the members of an online group, for what is told to consumers.
 	Online func(group string) []Consumer
-	// ServerSideReset is useServerSideResetOffset.
-	ServerSideReset bool
+	// ServerSideReset is useServerSideResetOffset, which may change while the broker runs.
+	ServerSideReset func() bool
 	BrokerName      string
 	// MovedBackMax is how far a commit may move a group back without a warning.
 	MovedBackMax int64

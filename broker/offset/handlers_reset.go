@@ -64,7 +64,7 @@ func (h *Handlers) reset(_ context.Context, c remoting.Call[protocol.ResetOffset
 	for id, target := range targets {
 		body.OffsetTable[protocol.MessageQueue{BrokerName: h.BrokerName, QueueID: id, Topic: r.Topic}] = target
 	}
-	if h.ServerSideReset {
+	if h.ServerSideReset() {
 		for id, target := range targets {
 			h.Table.SetReset(r.Group, r.Topic, id, target)
 		}

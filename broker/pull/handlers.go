@@ -130,6 +130,9 @@ func New(live Reloadable, deps Deps) *Handlers {
 	return h
 }
 
+// ServerSideReset tells whether a reset of progress is kept here until the group's next pull (useServerSideResetOffset).
+func (h *Handlers) ServerSideReset() bool { return h.live.Load().ServerSideReset }
+
 // Reload replaces the keys that may change at run time.
 func (h *Handlers) Reload(r Reloadable) { h.live.Store(&r) }
 

@@ -184,7 +184,7 @@ func (r *Rig) serve(tb testing.TB, o Options) {
 	tb.Helper()
 	clients := &client.Handlers{Registry: r.Clients, BrokerName: "broker-a"}
 	offsets := &offset.Handlers{
-		Table: r.Offsets, Queues: r.Store, Names: r, Online: func(string) []offset.Consumer { return nil }, ServerSideReset: true,
+		Table: r.Offsets, Queues: r.Store, Names: r, Online: func(string) []offset.Consumer { return nil }, ServerSideReset: func() bool { return true },
 		BrokerName: "broker-a", MovedBackMax: 1 << 20, Logger: r.Logger,
 	}
 	router, err := remoting.NewRouter(r.Send.Routes(), r.Pull.Routes(), clients.Routes(), offsets.Routes())
