@@ -9,7 +9,7 @@ LINT     := $(GO) tool -modfile=tools/go.mod golangci-lint
 COMPAT   := test/compat
 PEERS    := test/bench
 
-.PHONY: build test race lint fuzz e2e compat chaos bench bench-peers gen check-gen fix ci deps vet
+.PHONY: build test race lint fuzz e2e compat chaos bench bench-peers cases-full gen check-gen fix ci deps vet
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN) ./cmd/quorate
@@ -43,6 +43,10 @@ compat: build deps
 # kill -9, SIGSTOP, full disks and failing writes against the binary; needs root.
 chaos: build deps
 	QUORATE_BIN=$(CURDIR)/$(BIN) QUORATE_CHAOS=1 $(GO) test -count=1 -timeout 20m ./test/chaos/...
+
+# docs/cases.md at the size of the reports; takes long, and needs some GB of disk.
+cases-full:
+	QUORATE_CASES=full $(GO) test -count=1 -timeout 120m -run 'TestCase' ./store ./broker ./remoting ./namesrv
 
 bench: build
 	cd $(PEERS) && QUORATE_BIN=$(CURDIR)/$(BIN) $(GO) run .

@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -28,6 +29,7 @@ type node struct {
 	b      *broker.Broker
 	client *remoting.Client
 	stop   func()
+	broken bool // its disk has failed: it says so when it stops
 }
 
 const mainAddr, fastAddr = "127.0.0.1:10911", "127.0.0.1:10909"
@@ -71,8 +73,12 @@ func (n *node) start() {
 		n.stop = func() {}
 		require.NoError(n, n.client.Close())
 		cancel()
-		require.NoError(n, <-done)
-		require.NoError(n, n.b.Close())
+		err := errors.Join(<-done, n.b.Close())
+		if n.broken {
+			require.Error(n, err)
+		} else {
+			require.NoError(n, err)
+		}
 	}
 }
 

@@ -127,6 +127,8 @@ func (b *Broker) responseFor(err error) *remoting.Reply {
 		return &remoting.Reply{Code: protocol.ServiceNotAvailable, Remark: "the store takes no writes now"}
 	case errors.Is(err, store.ErrQueueNotFound), errors.Is(err, store.ErrRecordNotFound):
 		return &remoting.Reply{Code: protocol.SystemError, Remark: "no such message"}
+	case errors.Is(err, store.ErrCorrupt): // the operator may skip it by moving the group's offset
+		return &remoting.Reply{Code: protocol.SystemError, Remark: err.Error()}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &remoting.Reply{Code: protocol.SystemBusy, Remark: "the request took too long"}
 	case errors.Is(err, context.Canceled):

@@ -35,7 +35,7 @@ func (s *Store) Stage(m *message.Message, allowed func() error) (Appended, error
 	if err := s.admit(m.Topic); err != nil {
 		return Appended{}, err
 	}
-	at, err := s.log.Append(m, allowed, s.counters.of(m.Topic, m.QueueID))
+	at, err := s.log.Append(m, allowed, s.counter(m.Topic, m.QueueID))
 	if err != nil {
 		return Appended{}, appendError(err)
 	}
@@ -52,7 +52,7 @@ func (s *Store) AppendBatch(ms []message.Message, allowed func() error) (Appende
 		return Appended{}, err
 	}
 	offsets := make([]int64, 0, len(ms))
-	at, offsets, err := s.log.AppendBatch(ms, allowed, s.counters.of(ms[0].Topic, ms[0].QueueID), offsets)
+	at, offsets, err := s.log.AppendBatch(ms, allowed, s.counter(ms[0].Topic, ms[0].QueueID), offsets)
 	if err != nil {
 		return Appended{}, appendError(err)
 	}
@@ -62,6 +62,16 @@ func (s *Store) AppendBatch(ms []message.Message, allowed func() error) (Appende
 		Begin: at.Begin, End: at.End, QueueOffset: at.QueueOffset, StoreTimestamp: at.StoreTimestamp, Count: at.Count,
 		RecordOffsets: offsets,
 	}, nil
+}
+
+// counter returns what a queue's next record gets. While the clock is behind the log that was found at the start, a queue
+// is asked once for its last store time, so that times stay in order.
+func (s *Store) counter(topic string, queueID int32) *commitlog.QueueCounter {
+	q := s.counters.of(topic, queueID)
+	if s.clockBehind && q.Last() == 0 && q.Next() > 0 {
+		q.SetLast(max(s.StoreTime(topic, queueID, q.Next()-1), 0))
+	}
+	return q
 }
 
 // Kick has what was staged written out (commitlog.Log.Kick): inline saves a lone request the hop to another goroutine.
@@ -140,6 +150,9 @@ type topicCounters struct {
 	sparse map[int32]*commitlog.QueueCounter
 }
 
+// transactionPrefix begins the topics of prepared messages, whose store times decide when their producer is asked.
+const transactionPrefix = "RMQ_SYS_TRANS_"
+
 // denseIDs bounds what one absurd queue id may cost.
 const denseIDs = 4096
 
@@ -179,6 +192,9 @@ func (c *counters) add(topic string, id int32) *commitlog.QueueCounter {
 		return q
 	}
 	q := &commitlog.QueueCounter{}
+	if topic == scheduleTopic || strings.HasPrefix(topic, transactionPrefix) {
+		q.FollowClock()
+	}
 	if id < 0 || id >= denseIDs {
 		t.sparse[id] = q
 		return q

@@ -2,10 +2,14 @@ package store
 
 import (
 	"errors"
+	"fmt"
+	"log/slog"
 	"sync"
 
+	"github.com/quorate/quorate/message"
 	"github.com/quorate/quorate/store/commitlog"
 	"github.com/quorate/quorate/store/consumequeue"
+	"github.com/quorate/quorate/store/segment"
 )
 
 // GetStatus is the outcome of a Get (RocketMQ GetMessageStatus).
@@ -234,6 +238,15 @@ func (s *Store) collect(f Filter, into *GetResult, g *getter) (removing bool, er
 			record := view.Bytes[from : from+int(p.size)]
 			from += int(p.size)
 			rest -= int(p.size)
+			if err := s.intact(record, p); err != nil {
+				if into.Count == 0 {
+					view.Release()
+					return removing, err
+				}
+				into.add(view, used) // what lies before it is good; the next Get says what is wrong
+				into.NextBegin = p.next - 1
+				return removing, nil
+			}
 			if f != nil && !f.MatchRecord(record) {
 				continue
 			}
@@ -244,6 +257,29 @@ func (s *Store) collect(f Filter, into *GetResult, g *getter) (removing bool, er
 	}
 	into.add(view, used)
 	return removing, nil
+}
+
+// intact checks that a record is what its queue entry says. What comes from a file is checked to the last byte of its body:
+// clients do not look, and a wrong size would make them misread all that follows.
+func (s *Store) intact(record []byte, p pick) error {
+	size, magic := message.RecordHead(record)
+	if size == p.size && message.IsRecordMagic(magic) && s.log.InMemory(p.offset) {
+		return nil
+	}
+	r, err := message.DecodeRecord(record, true)
+	if err == nil && (r.Size != p.size || r.PhysicalOffset != p.offset) {
+		err = fmt.Errorf("it says size %d at offset %d, its queue says size %d", r.Size, r.PhysicalOffset, p.size)
+	}
+	if err == nil {
+		return nil
+	}
+	file := p.offset / s.cfg.CommitLogFileSize * s.cfg.CommitLogFileSize
+	err = fmt.Errorf("%w: record at offset %d of the log, byte %d of file %s, queue offset %d: %w",
+		ErrCorrupt, p.offset, p.offset-file, segment.Name(file), p.next-1, err)
+	if s.corruptAt.Swap(p.offset+1) != p.offset+1 { // a consumer asks again and again
+		s.logger.Error("a message is damaged on disk; who reads it is told so, others are served", slog.Any("error", err))
+	}
+	return err
 }
 
 func (g *GetResult) add(view View, used int) {

@@ -83,6 +83,11 @@ func (s *Store) open(lock bool) error {
 	if err := s.openEpochs(); err != nil {
 		return err
 	}
+	if behind := max(r.saved.PhysicTime, r.found.LastStoreTimestamp) - s.cfg.Now().UnixMilli(); behind > 0 {
+		s.clockBehind = true
+		s.logger.Warn("the clock is behind the last message in the log: new messages get the time of the last one of their queue",
+			slog.Duration("behind", time.Duration(behind)*time.Millisecond))
+	}
 	s.checkDisk()
 	s.logger.Info("store opened", slog.String("root", s.cfg.RootDir), slog.Bool("clean_stop", !aborted),
 		slog.Int64("begin", s.log.Begin()), slog.Int64("end", s.log.Appended().Load()),

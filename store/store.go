@@ -71,6 +71,7 @@ type Store struct {
 	// dispatchOne is dispatchRecord, bound once: a method value made per piece would be an allocation.
 	dispatchOne func(r *message.Record) error
 	complaints  atomic.Int64
+	corruptAt   atomic.Int64 // the offset behind the damaged record that was last complained about
 
 	kick     chan struct{} // something was dispatched
 	soon     chan struct{} // much was: a checkpoint is due
@@ -84,6 +85,8 @@ type Store struct {
 	manual   chan struct{}
 
 	earliest atomic.Pointer[earliest]
+	// clockBehind says that the store opened with a clock before the times in its log.
+	clockBehind bool
 
 	appendedBytes atomic.Uint64
 	ran           atomic.Bool

@@ -9,15 +9,40 @@ import (
 	"github.com/quorate/quorate/message"
 )
 
-// QueueCounter is the next offset of one queue. The Log takes offsets from it under the append lock; its owner sets it at
-// recovery and truncation, when nothing is appended. Safe for concurrent use. The zero value stands at 0.
-type QueueCounter struct{ next atomic.Int64 }
+// QueueCounter is the next offset of one queue and the store time of its last record. The Log takes both from it under the
+// append lock; its owner sets them at recovery and truncation, when nothing is appended. Safe for concurrent use. The zero
+// value stands at 0.
+type QueueCounter struct {
+	next  atomic.Int64
+	last  atomic.Int64
+	clock bool
+}
 
 // Next is the offset that the next record of the queue will get.
 func (q *QueueCounter) Next() int64 { return q.next.Load() }
 
 // Set moves the counter.
 func (q *QueueCounter) Set(next int64) { q.next.Store(next) }
+
+// Last is the store time of the last record that was appended, or what SetLast said; ms, 0 when neither was.
+func (q *QueueCounter) Last() int64 { return q.last.Load() }
+
+// SetLast makes store times go on from at least ms.
+func (q *QueueCounter) SetLast(ms int64) { q.last.Store(ms) }
+
+// FollowClock makes store times follow a clock that is set back. It is for queues whose store times are deadlines, and is
+// called before the first append.
+func (q *QueueCounter) FollowClock() { q.clock = true }
+
+// stamp is the store time of the next record: that of the clock, unless the clock was set back. Then times of the queue stand
+// still, for a search by time needs them in order.
+func (q *QueueCounter) stamp(now int64) int64 {
+	if last := q.last.Load(); last > now && !q.clock {
+		return last
+	}
+	q.last.Store(now)
+	return now
+}
 
 // Appended is where an append landed. For a batch: the first record's offsets and Count records.
 type Appended struct {
@@ -44,7 +69,7 @@ func (l *Log) Append(m *message.Message, allowed func() error, queue *QueueCount
 		l.mu.Unlock()
 		return Appended{}, err
 	}
-	at := Appended{Begin: l.next, End: l.next + int64(size), StoreTimestamp: l.cfg.Now().UnixMilli(), Count: 1}
+	at := Appended{Begin: l.next, End: l.next + int64(size), StoreTimestamp: queue.stamp(l.cfg.Now().UnixMilli()), Count: 1}
 	at.QueueOffset = queue.take(m)
 	l.encode(m, at.Begin, at.QueueOffset, at.StoreTimestamp, int64(size))
 	l.next = at.End
@@ -74,7 +99,7 @@ func (l *Log) AppendBatch(ms []message.Message, allowed func() error, queue *Que
 		l.mu.Unlock()
 		return Appended{}, offsets, err
 	}
-	at := Appended{Begin: l.next, End: l.next + int64(total), StoreTimestamp: l.cfg.Now().UnixMilli(), Count: len(ms)}
+	at := Appended{Begin: l.next, End: l.next + int64(total), StoreTimestamp: queue.stamp(l.cfg.Now().UnixMilli()), Count: len(ms)}
 	for i := range ms {
 		queueOffset := queue.take(&ms[i])
 		if i == 0 {

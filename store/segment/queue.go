@@ -197,6 +197,8 @@ type Queue struct {
 
 	mu       sync.Mutex                 // changes of the run
 	segments atomic.Pointer[[]*Segment] // replaced, never changed in place
+
+	stuck *Segment // out of the run, and its file could not be removed yet; of whoever removes
 }
 
 // OpenQueue opens the segments in dir, which is made when it is missing. Foreign names are left alone and logged. A last
@@ -337,6 +339,11 @@ func (q *Queue) RemoveLast() error { return q.removeAt(func(n int) int { return 
 
 // removeAt takes a segment out of the run, and then removes the file outside of the lock: unlinking a large file is slow.
 func (q *Queue) removeAt(index func(n int) int) error {
+	if q.stuck != nil { // before any other, so that a crash never finds a gap
+		if err := q.remove(q.stuck); err != nil {
+			return err
+		}
+	}
 	q.mu.Lock()
 	run := q.Segments()
 	if len(run) == 0 {
@@ -352,8 +359,11 @@ func (q *Queue) removeAt(index func(n int) int) error {
 
 // remove syncs the directory each time, so that a crash never leaves a gap in the run.
 func (q *Queue) remove(s *Segment) error {
-	if err := s.close(); err != nil {
-		return fmt.Errorf("close %s: %w", s.name, err)
+	if q.stuck != s {
+		q.stuck = s
+		if err := s.close(); err != nil {
+			return fmt.Errorf("close %s: %w", s.name, err)
+		}
 	}
 	if err := q.fsys.Remove(s.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove segment: %w", err)
@@ -361,6 +371,7 @@ func (q *Queue) remove(s *Segment) error {
 	if err := q.fsys.SyncDir(q.dir); err != nil {
 		return fmt.Errorf("sync directory: %w", err)
 	}
+	q.stuck = nil
 	return nil
 }
 
