@@ -273,22 +273,27 @@ func TestCase80SlowDeletesDoNotHoldTheDiskCheck(t *testing.T) {
 		s := run(t, k.cfg)
 		fill(t, s, 0, 200)
 		k.advance(100 * time.Hour) // from noon
-		before := logFiles(t, k.fsys)
-		require.Greater(t, before, 5)
+		require.True(t, hasFirst(k))
 		time.Sleep(11 * time.Second) // the first remove is under way
 		k.fsys.SetUsage(vfs.Usage{Total: 1000, Free: 50})
 		time.Sleep(1100 * time.Millisecond)
 		_, err := s.Append(testMessage("T", 0, 200), nil)
 		require.ErrorIs(t, err, store.ErrDiskFull)
 		require.Len(t, readAll(t, s.Store, "T", 0), 200-int(first(s, "T")))
-		require.Equal(t, before, logFiles(t, k.fsys), "deletes are still under way")
+		require.True(t, hasFirst(k), "deletes are still under way")
 		time.Sleep(time.Minute)
-		require.Less(t, logFiles(t, k.fsys), before)
+		require.False(t, hasFirst(k))
 		k.fsys.SetUsage(vfs.Usage{Total: 1000, Free: 900})
 		time.Sleep(1100 * time.Millisecond)
 		appendOne(t, s.Store, testMessage("T", 0, 200))
 		s.close(t)
 	})
+}
+
+// hasFirst tells whether the first file of the log is on disk.
+func hasFirst(k *clocked) bool {
+	_, err := k.fsys.Stat(fmt.Sprintf("%s/commitlog/%020d", root, 0))
+	return err == nil
 }
 
 func first(s running, topic string) int64 {
@@ -309,19 +314,17 @@ func TestCase81FailedDeletesAreLoud(t *testing.T) {
 		s := running{Store: st, stop: start(t, st, true)}
 		fill(t, s, 0, 200)
 		k.advance(100 * time.Hour)
-		before := logFiles(t, k.fsys)
 		err = s.DeleteExpired()
 		require.True(t, errors.Is(err, syscall.EACCES), "%v", err)
 		require.True(t, bytes.Contains([]byte(out.String()), []byte(`"level":"ERROR"`)))
 		require.Contains(t, out.String(), "00000000000000000000")
-		require.Equal(t, before, logFiles(t, k.fsys))
+		require.True(t, hasFirst(k))
 		require.Len(t, readAll(t, s.Store, "T", 0), 200-int(first(s, "T")))
 		slow.mu.Lock()
 		slow.fail = nil
 		slow.mu.Unlock()
 		require.NoError(t, s.DeleteExpired())
-		_, err = k.fsys.Stat(fmt.Sprintf("%s/commitlog/%020d", root, 0))
-		require.ErrorIs(t, err, fs.ErrNotExist, "it was tried again")
+		require.False(t, hasFirst(k), "it was tried again")
 		s.close(t)
 	})
 }
