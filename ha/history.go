@@ -75,13 +75,13 @@ func (h History) TrimBefore(begin int64) History {
 
 // At returns the entry that covers offset and the exclusive end of that epoch (MaxInt64 for the newest).
 func (h History) At(offset int64) (e EpochEntry, end int64, ok bool) {
-	for i := len(h.entries) - 1; i >= 0; i-- {
-		if h.entries[i].Start <= offset {
+	for i, v := range slices.Backward(h.entries) {
+		if v.Start <= offset {
 			end = math.MaxInt64
 			if i+1 < len(h.entries) {
 				end = h.entries[i+1].Start
 			}
-			return h.entries[i], end, true
+			return v, end, true
 		}
 	}
 	return EpochEntry{}, 0, false
@@ -97,10 +97,10 @@ func (h History) ConsistentPoint(end int64, master History, masterEnd int64) (po
 		}
 		return logEnd
 	}
-	for i := len(h.entries) - 1; i >= 0; i-- {
-		j, found := slices.BinarySearchFunc(master.entries, h.entries[i].Epoch,
+	for i, v := range slices.Backward(h.entries) {
+		j, found := slices.BinarySearchFunc(master.entries, v.Epoch,
 			func(e EpochEntry, want MasterEpoch) int { return int(e.Epoch) - int(want) })
-		if found && master.entries[j].Start == h.entries[i].Start {
+		if found && master.entries[j].Start == v.Start {
 			return min(ends(h.entries, i, end), ends(master.entries, j, masterEnd)), true
 		}
 	}

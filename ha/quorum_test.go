@@ -84,10 +84,7 @@ func TestAutoDegradationFollowsTheFormula(t *testing.T) {
 		if v.Alive < inSync {
 			inSync = v.Alive
 		}
-		want := p.InSyncReplicas
-		if inSync < want {
-			want = inSync
-		}
+		want := min(inSync, p.InSyncReplicas)
 		if want < p.MinInSync {
 			want = p.MinInSync
 		}

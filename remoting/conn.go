@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -154,10 +155,8 @@ type BatchEnd interface{ BatchEnd() }
 // AtBatchEnd has e told once, whoever else asked for it. For inline handlers, while they run: what many requests of one
 // read have in common is done once.
 func (x *Exchange) AtBatchEnd(e BatchEnd) {
-	for _, have := range x.Conn.ends {
-		if have == e {
-			return
-		}
+	if slices.Contains(x.Conn.ends, e) {
+		return
 	}
 	x.Conn.ends = append(x.Conn.ends, e)
 }

@@ -59,7 +59,7 @@ func newFixture() *fixture {
 }
 
 func panicOnPurpose() {
-	panic("on purpose") //nolint:forbidigo // what the server does then is tested
+	panic("on purpose") // what the server does then is tested
 }
 
 var errPlain = errors.New("plain error")

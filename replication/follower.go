@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -195,7 +196,7 @@ func (s *following) hello(h Hello) error {
 	if _, err := io.ReadFull(s.reader, body); err != nil {
 		return fmt.Errorf("read the master's history: %w", err)
 	}
-	ack, err := DecodeHandshakeAck(append(header, body...))
+	ack, err := DecodeHandshakeAck(slices.Concat(header, body))
 	if err != nil {
 		return err
 	}
@@ -322,7 +323,7 @@ func (s *following) report(ctx context.Context) error {
 	for {
 		s.mu.Lock()
 		s.state.Flushed(s.sink.Durable().Load())
-		silent, in := s.state.Expired(s.now())
+		in, silent := s.state.Expired(s.now())
 		due, again := s.state.ReportDue(s.now())
 		received, flushed := s.state.Report()
 		if due {

@@ -174,7 +174,7 @@ func (s *Sender) write(ctx context.Context) error {
 			return err
 		}
 		s.mu.Lock()
-		silent, in := s.session.Expired(s.now())
+		in, silent := s.session.Expired(s.now())
 		due, heartbeatIn := s.session.HeartbeatDue(s.now())
 		started, next := s.session.Started(), s.session.Next()
 		due = due && started
@@ -284,9 +284,9 @@ func (m *meter) add(now time.Duration, n int64) {
 }
 
 func (m *meter) roll(now time.Duration) {
-	switch second := now.Truncate(time.Second); {
-	case second == m.second:
-	case second == m.second+time.Second:
+	switch second := now.Truncate(time.Second); second {
+	case m.second:
+	case m.second + time.Second:
 		m.second, m.last, m.now = second, m.now, 0
 	default:
 		m.second, m.last, m.now = second, 0, 0

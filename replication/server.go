@@ -134,7 +134,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		conn, err := l.Accept()
 		if err != nil {
 			if ctx.Err() != nil {
-				return nil //nolint:nilerr // asked to stop: closing the listener is how
+				return nil // asked to stop: closing the listener is how
 			}
 			var timeout net.Error
 			if errors.As(err, &timeout) && timeout.Timeout() || errors.Is(err, errTooManyFiles) {

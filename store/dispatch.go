@@ -58,6 +58,7 @@ func (s *Store) dispatchUnit(r *message.Record, names index.Names) error {
 		return err
 	}
 	switch outcome {
+	case consumequeue.Added, consumequeue.Repeated:
 	case consumequeue.AfterGap:
 		s.complain(r, "queue offsets before it are missing")
 	case consumequeue.Restarted:
@@ -119,7 +120,7 @@ func (s *Store) runDispatch(ctx context.Context) error {
 		}
 		if err != nil || uncut.Err() != nil { // the log was cut; what comes in its place is waited for
 			done()
-			uncut, done = s.untilCut(ctx)
+			uncut, done = s.untilCut(ctx) //nolint:fatcontext // made from ctx anew, not from the one before
 			seen = 0
 			continue
 		}

@@ -4,7 +4,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"sort"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -91,7 +91,7 @@ func checkJava(t *testing.T, s running, name string) {
 		}
 	}
 	for topic, ids := range s.Topics() {
-		sort.Slice(ids, func(i, j int) bool { return ids[i] < ids[j] })
+		slices.Sort(ids)
 		require.ElementsMatch(t, topics[topic], ids, topic)
 	}
 	require.Len(t, s.Topics(), len(topics))

@@ -115,7 +115,6 @@ type recovery struct {
 	from   int64 // the scan begins here
 	queues int64 // records from here on are dispatched to queues: what lies before they hold, or had deleted
 	held   int64 // records that end above are not dispatched
-	keys   int   // in the batch
 	found  commitlog.Recovered
 }
 
@@ -253,12 +252,12 @@ func (r *recovery) openQueues(trusted int64) error {
 		return err
 	}
 	s.queues = table
-	newest, any := int64(0), false
+	newest, some := int64(0), false
 	table.Each(func(q *consumequeue.Queue) {
 		newest = max(newest, q.MaxPhysical())
-		any = any || q.Exists()
+		some = some || q.Exists()
 	})
-	if !any && r.begin < r.files {
+	if !some && r.begin < r.files {
 		r.back(r.begin)
 	} else if r.source != checkpoint.Ours {
 		if newest > r.files {

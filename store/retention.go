@@ -186,5 +186,5 @@ func (s *Store) removeFiles(ctx context.Context, now time.Time, w why) (removed 
 		}
 		removed++
 	}
-	return removed, nil
+	return removed, nil //nolint:nilerr // a stop is no failure
 }

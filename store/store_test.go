@@ -176,11 +176,9 @@ func TestWhatIsAppendedIsReadBack(t *testing.T) {
 	check := func(s *store.Store) {
 		for q := range int32(3) {
 			all := readAll(t, s, "T", q)
-			want := n/3 + 5
-			if q > 0 {
-				want = (n-int(q)-1)/3 + 1
-			} else {
-				want = (n-1)/3 + 1 + 5
+			want := (n-int(q)-1)/3 + 1
+			if q == 0 {
+				want += 5
 			}
 			require.Len(t, all, want, "queue %d", q)
 			for i, r := range all {

@@ -167,13 +167,14 @@ func TestPullConsumersAreDroppedWhenRejected(t *testing.T) {
 	require.Empty(t, r.Producers("pg"))
 }
 
-func ptr[T any](v T) *T { return &v }
+//go:fix inline
+func ptr[T any](v T) *T { return new(v) }
 
 func TestLightHeartbeats(t *testing.T) {
 	r := newRig(t, nil)
 	a := &conn{id: 1}
 	full := func(print int32, light bool, subs ...protocol.SubscriptionData) bool {
-		return r.beatWith(a, "a", &protocol.HeartbeatData{HeartbeatFingerprint: ptr(print), WithoutSub: ptr(light), ConsumerDataSet: []protocol.ConsumerData{{
+		return r.beatWith(a, "a", &protocol.HeartbeatData{HeartbeatFingerprint: new(print), WithoutSub: new(light), ConsumerDataSet: []protocol.ConsumerData{{
 			GroupName: "g", ConsumeType: protocol.ConsumePassively, MessageModel: protocol.Clustering, SubscriptionDataSet: subs,
 		}}})
 	}
@@ -193,7 +194,7 @@ func TestLightHeartbeatMembersLeaveWithTheirConnection(t *testing.T) {
 	other.notices()
 	for i := range 1000 {
 		c := &conn{id: uint64(i + 1)}
-		r.beatWith(c, "a", &protocol.HeartbeatData{HeartbeatFingerprint: ptr(int32(7)), WithoutSub: ptr(true), ConsumerDataSet: []protocol.ConsumerData{{GroupName: "g"}}})
+		r.beatWith(c, "a", &protocol.HeartbeatData{HeartbeatFingerprint: new(int32(7)), WithoutSub: new(true), ConsumerDataSet: []protocol.ConsumerData{{GroupName: "g"}}})
 		require.Equal(t, []string{"a", "other"}, r.ids("g"))
 		r.Closed(c)
 		require.Equal(t, []string{"other"}, r.ids("g"))

@@ -25,7 +25,7 @@ type Levels []time.Duration
 func ParseLevels(text string) (Levels, error) {
 	units := map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}
 	var out Levels
-	for _, field := range strings.Fields(text) {
+	for field := range strings.FieldsSeq(text) {
 		unit, ok := units[field[len(field)-1]]
 		if !ok {
 			return nil, fmt.Errorf("delay: level %q has no unit s, m, h or d", field)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"sync"
 	"time"
 
@@ -45,9 +46,7 @@ func (p *progress) load(files Files, levels int) error {
 		return fmt.Errorf("read %s: %w", fileName, err)
 	}
 	p.version = d.DataVersion
-	for level, offset := range d.Offsets {
-		p.offsets[level] = offset
-	}
+	maps.Copy(p.offsets, d.Offsets)
 	return nil
 }
 
@@ -77,9 +76,7 @@ func (p *progress) copyOf(now time.Time, take bool) (document, bool) {
 		p.version = p.version.Next(now)
 	}
 	d := document{DataVersion: p.version, Offsets: make(map[int]int64, len(p.offsets))}
-	for level, offset := range p.offsets {
-		d.Offsets[level] = offset
-	}
+	maps.Copy(d.Offsets, p.offsets)
 	return d, changed
 }
 

@@ -139,7 +139,7 @@ func (s *Schedule) Run(ctx context.Context) error {
 }
 
 // deliver works through one level, message by message.
-func (s *Schedule) deliver(ctx context.Context, level int) {
+func (s *Schedule) deliver(ctx context.Context, level int) { //nolint:gocognit // one loop, whose exits are its cases
 	queue := int32(level - 1)
 	offset := s.start(level)
 	entries := make([]store.QueueEntry, entriesPerRead)

@@ -327,9 +327,7 @@ func load(files Files) (*Snapshot, error) {
 		c.Name = name
 		s.Groups[name] = normal(c)
 	}
-	for group, topics := range d.Forbidden {
-		s.Forbidden[group] = topics
-	}
+	maps.Copy(s.Forbidden, d.Forbidden)
 	return s, nil
 }
 

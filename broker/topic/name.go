@@ -2,6 +2,7 @@ package topic
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -72,12 +73,7 @@ func nameByte(c byte) bool {
 
 // SendAllowed reports whether clients may send to a topic; those of the broker's own machinery are closed to them.
 func SendAllowed[T ~string | ~[]byte](name T) bool {
-	for _, u := range unsendable {
-		if string(name) == u {
-			return false
-		}
-	}
-	return true
+	return !slices.Contains(unsendable, string(name))
 }
 
 // Retry and DeadLetter name the topics of a group.

@@ -365,7 +365,7 @@ func (t *Transactions) read(e store.QueueEntry) (r message.Record, release func(
 	if err != nil {
 		view.Release()
 		t.quarantine("its record cannot be decoded", e)
-		return r, nil, false, nil
+		return r, nil, false, nil //nolint:nilerr // reported, and passed over
 	}
 	return r, view.Release, true, nil
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -79,38 +81,39 @@ func newConfigExplain() *cobra.Command {
 	return &cobra.Command{
 		Use: "explain KEY", Short: "Say what a key takes, its default, or why it does nothing", Args: args(1, "KEY"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			lines := explainKey(args[0])
+			if len(lines) > 0 {
+				return say(cmd, "%s", strings.Join(lines, "\n"))
+			}
 			b, n, tls := broker.DefaultConfig(), namesrv.DefaultConfig(), remoting.DefaultTLSSettings()
-			found := false
-			for _, server := range []struct {
-				name string
-				of   []any
-			}{{"broker", []any{&b, &tls}}, {"NameServer", []any{&n}}} {
-				for _, f := range conf.Fields(server.of...) {
-					if f.Key != args[0] || found && server.name == "broker" {
-						continue
-					}
-					found = true
-					if err := say(cmd, "%s (%s): takes %s; default %q", f.Key, server.name, f.Takes(), f.Text()); err != nil {
-						return err
-					}
-				}
+			report, err := conf.Bind(conf.Values{args[0]: {Origin: "argument"}}, javakeys.Broker(), &b, &n, &tls)
+			if err == nil {
+				err = usagef("%s", strings.Join(report.Messages(), "; "))
 			}
-			for name, reasons := range map[string]map[string]string{"broker": javakeys.Broker(), "NameServer": namesrv.UnusedKeys} {
-				if reason, ok := reasons[args[0]]; ok {
-					found = true
-					if err := say(cmd, "%s (%s): has no effect: %s", args[0], name, reason); err != nil {
-						return err
-					}
-				}
-			}
-			if !found {
-				report, err := conf.Bind(conf.Values{args[0]: {Origin: "argument"}}, javakeys.Broker(), &b, &n, &tls)
-				if err == nil {
-					err = usagef("%s", strings.Join(report.Messages(), "; "))
-				}
-				return err
-			}
-			return nil
+			return err
 		},
 	}
+}
+
+// explainKey says what each server makes of a key.
+func explainKey(key string) []string {
+	b, n, tls := broker.DefaultConfig(), namesrv.DefaultConfig(), remoting.DefaultTLSSettings()
+	var lines []string
+	for _, server := range []struct {
+		name   string
+		fields []conf.Field
+		unused map[string]string
+	}{
+		{"broker", conf.Fields(&b, &tls), javakeys.Broker()},
+		{"NameServer", conf.Fields(&n), namesrv.UnusedKeys},
+	} {
+		if i := slices.IndexFunc(server.fields, func(f conf.Field) bool { return f.Key == key }); i >= 0 {
+			f := server.fields[i]
+			lines = append(lines, fmt.Sprintf("%s (%s): takes %s; default %q", key, server.name, f.Takes(), f.Text()))
+		}
+		if reason, ok := server.unused[key]; ok {
+			lines = append(lines, fmt.Sprintf("%s (%s): has no effect: %s", key, server.name, reason))
+		}
+	}
+	return lines
 }

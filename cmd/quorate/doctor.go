@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -24,38 +25,29 @@ func newDoctorCommand() *cobra.Command {
 			if err := say(cmd, "using NameServer %s", t); err != nil {
 				return err
 			}
-			failed := 0
-			err = withAdmin(cmd, func(ctx context.Context, a *admin.Client) error {
-				for _, check := range []func(context.Context, *admin.Client, string) (string, error){
-					checkNameServers, checkBrokers, checkTopic,
-				} {
-					text, err := check(ctx, a, topic)
-					mark := "ok  "
-					if err != nil {
-						mark, text = "FAIL", err.Error()
-						failed++
-					}
-					if text == "" {
-						continue
-					}
-					if err := say(cmd, "%s  %s", mark, text); err != nil {
-						return err
-					}
-					if failed > 0 {
-						return nil // what follows would fail for the same reason
-					}
-				}
-				return nil
-			})
-			if err == nil && failed > 0 {
-				return errReported
-			}
-			return err
+			return withAdmin(cmd, func(ctx context.Context, a *admin.Client) error { return diagnose(ctx, cmd, a, topic) })
 		},
 	}
 	addTargetFlag(cmd)
 	cmd.Flags().StringVarP(&topic, "topic", "t", "", "check a topic, too")
 	return cmd
+}
+
+// diagnose stops at the first check that fails: what follows would fail for the same reason.
+func diagnose(ctx context.Context, cmd *cobra.Command, a *admin.Client, topic string) error {
+	for _, check := range []func(context.Context, *admin.Client, string) (string, error){checkNameServers, checkBrokers, checkTopic} {
+		text, err := check(ctx, a, topic)
+		if err != nil {
+			return errors.Join(say(cmd, "FAIL  %s", err), errReported)
+		}
+		if text == "" {
+			continue
+		}
+		if err := say(cmd, "ok    %s", text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func checkNameServers(ctx context.Context, a *admin.Client, _ string) (string, error) {

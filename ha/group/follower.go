@@ -71,12 +71,12 @@ func (f *Follower) Reported(now time.Duration) {
 }
 
 // Expired is ErrSilent when the master has not been heard for the housekeeping interval, else how long until then.
-func (f *Follower) Expired(now time.Duration) (err error, in time.Duration) {
+func (f *Follower) Expired(now time.Duration) (in time.Duration, err error) {
 	due, in := elapsed(now, f.lastRead, f.timing.Housekeeping)
 	if due {
-		return fmt.Errorf("%w: nothing heard for %v", ErrSilent, now-f.lastRead), 0
+		return 0, fmt.Errorf("%w: nothing heard for %v", ErrSilent, now-f.lastRead)
 	}
-	return nil, in
+	return in, nil
 }
 
 // Backoff is how long to wait before the n-th reconnect in a row (from 0): it doubles from 100 ms up to RocketMQ's 5 s.

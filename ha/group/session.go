@@ -161,12 +161,12 @@ func (s *Session) HeartbeatDue(now time.Duration) (due bool, in time.Duration) {
 }
 
 // Expired is ErrSilent when the replica has not been heard for the housekeeping interval, else how long until then.
-func (s *Session) Expired(now time.Duration) (err error, in time.Duration) {
+func (s *Session) Expired(now time.Duration) (in time.Duration, err error) {
 	due, in := elapsed(now, s.lastRead, s.timing.Housekeeping)
 	if due {
-		return fmt.Errorf("%w: nothing heard for %v", ErrSilent, now-s.lastRead), 0
+		return 0, fmt.Errorf("%w: nothing heard for %v", ErrSilent, now-s.lastRead)
 	}
-	return nil, in
+	return in, nil
 }
 
 func elapsed(now, since, interval time.Duration) (due bool, in time.Duration) {

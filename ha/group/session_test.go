@@ -122,18 +122,18 @@ func TestSilence(t *testing.T) {
 	s.Sent(5*time.Second, 0)
 	due, _ = s.HeartbeatDue(6 * time.Second)
 	require.False(t, due)
-	err, in := s.Expired(19 * time.Second)
+	in, err := s.Expired(19 * time.Second)
 	require.NoError(t, err)
 	require.Equal(t, time.Second, in)
-	err, _ = s.Expired(20 * time.Second)
+	_, err = s.Expired(20 * time.Second)
 	require.ErrorIs(t, err, ErrSilent)
 
 	f := NewFollower(Plain, timing, 10, 10, 0)
 	f.Reported(0)
 	require.NoError(t, f.Push(time.Second, 10, 0))
-	err, _ = f.Expired(20 * time.Second)
+	_, err = f.Expired(20 * time.Second)
 	require.NoError(t, err)
-	err, _ = f.Expired(21 * time.Second)
+	_, err = f.Expired(21 * time.Second)
 	require.ErrorIs(t, err, ErrSilent)
 }
 

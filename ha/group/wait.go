@@ -165,7 +165,7 @@ func (m *Master) Expire(at time.Time) (answered *Waiter, next time.Time) {
 	for _, c := range m.classes {
 		kept := c.heap[:0]
 		for _, v := range c.heap {
-			err, again := m.overdue(&v.Wait, at)
+			again, err := m.overdue(&v.Wait, at)
 			if err != nil {
 				out = m.answer(v, Outcome{Err: err, Proved: m.Proved(v.Wait.End)}, out)
 				continue
@@ -183,27 +183,27 @@ func (m *Master) Expire(at time.Time) (answered *Waiter, next time.Time) {
 }
 
 // overdue says what w missed by now, or when to look again.
-func (m *Master) overdue(w *Wait, now time.Time) (error, time.Time) {
+func (m *Master) overdue(w *Wait, now time.Time) (again time.Time, err error) {
 	flushed := m.written >= w.End
 	if w.Flush {
 		flushed = m.durable >= w.End
 	}
 	if !flushed && !now.Before(w.Deadline) {
-		return ErrFlushTimeout, time.Time{}
+		return time.Time{}, ErrFlushTimeout
 	}
 	if w.Need.Copies <= 1 {
-		return nil, w.Deadline
+		return w.Deadline, nil
 	}
 	if now.Before(w.Replicas) {
 		if flushed || w.Replicas.Before(w.Deadline) {
-			return nil, w.Replicas
+			return w.Replicas, nil
 		}
-		return nil, w.Deadline
+		return w.Deadline, nil
 	}
 	if m.replicated(w) {
-		return nil, w.Deadline // only the flush is missing, and its time is not over
+		return w.Deadline, nil // only the flush is missing, and its time is not over
 	}
-	return ErrReplicaTimeout, time.Time{}
+	return time.Time{}, ErrReplicaTimeout
 }
 
 // replicated says whether the replicas did their part of w.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -27,7 +28,6 @@ type Crashable struct {
 }
 
 type inode struct {
-	id   int
 	dir  bool
 	data []byte
 	mod  time.Time
@@ -210,6 +210,7 @@ func (c *Crashable) replay(o op, nodes map[*inode]*inode) {
 		delete(c.inodes, o.name)
 	case opRename:
 		c.move(o.name, o.newName)
+	default: // what happens to content is replayed with the file
 	}
 }
 
@@ -343,9 +344,9 @@ func (c *Crashable) MkdirAll(dir string) error {
 	for d := dir; c.inodes[d] == nil; d = path.Dir(d) {
 		missing = append(missing, d)
 	}
-	for i := len(missing) - 1; i >= 0; i-- {
-		c.inodes[missing[i]] = &inode{dir: true, mod: c.now}
-		c.ops = append(c.ops, op{kind: opMkdir, name: missing[i]})
+	for _, m := range slices.Backward(missing) {
+		c.inodes[m] = &inode{dir: true, mod: c.now}
+		c.ops = append(c.ops, op{kind: opMkdir, name: m})
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"sort"
@@ -29,7 +30,7 @@ func (o osFile) Truncate(size int64) error               { return o.f.Truncate(s
 func (o osFile) Sync() error {
 	for {
 		err := fdatasync(o.f)
-		if err != unix.EINTR {
+		if !errors.Is(err, unix.EINTR) {
 			return os.NewSyscallError("fdatasync", err)
 		}
 	}
@@ -126,7 +127,7 @@ func (osFS) Usage(dir string) (Usage, error) {
 	}
 	// What root keeps for itself is neither used nor free to us.
 	unit := uint64(st.Bsize)
-	used := uint64(st.Blocks) - uint64(st.Bfree)
-	free := uint64(st.Bavail)
+	used := st.Blocks - st.Bfree
+	free := st.Bavail
 	return Usage{Total: (used + free) * unit, Free: free * unit}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -274,15 +275,15 @@ func (l *loader) lengthen(name string) error {
 // findEnd sets the end of q: the first unit that is not valid, or whose record the store dispatches again. A file before
 // the last one that is not full is damage.
 func (l *loader) findEnd(q *Queue, begins []int64, scratch *block) (reason string, err error) {
-	for i := len(begins) - 1; i >= 0; i-- {
-		n, last, err := l.unitsIn(q, begins[i], scratch)
+	for i, begin := range slices.Backward(begins) {
+		n, last, err := l.unitsIn(q, begin, scratch)
 		if err != nil {
 			return "", err
 		}
 		if n == 0 {
 			continue
 		}
-		q.end = begins[i]/UnitSize + n
+		q.end = begin/UnitSize + n
 		q.maxPhysical = last.End()
 		for j := range begins[:i] {
 			n, last, err := l.lastUnitIn(q, begins[j], scratch)
@@ -366,9 +367,9 @@ func (l *loader) dropBehind(q *Queue) error {
 		return err
 	}
 	end := q.end * UnitSize
-	for i := len(entries) - 1; i >= 0; i-- {
-		begin, ok := parseFileName(entries[i].Name)
-		if !ok || entries[i].Dir || begin+t.cfg.FileSize <= end {
+	for _, entrie := range slices.Backward(entries) {
+		begin, ok := parseFileName(entrie.Name)
+		if !ok || entrie.Dir || begin+t.cfg.FileSize <= end {
 			continue
 		}
 		k := fileKey{q, begin}

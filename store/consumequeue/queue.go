@@ -27,7 +27,7 @@ type Queue struct {
 	deleted            bool
 
 	// Owned by the Table's dispatcher and writer, under Table.dirtyMu.
-	dirty, used, touched bool
+	dirty, touched bool
 }
 
 // Topic and ID name the queue.

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"math"
 	"path"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -322,8 +323,8 @@ func (x *Index) Query(topic, key string, byTag bool, maxNum int, begin, end int6
 	defer x.mu.RUnlock()
 	var found Found
 	seen := map[int64]bool{}
-	for i := len(x.files) - 1; i >= 0; i-- {
-		f := x.files[i]
+	for i, f := range slices.Backward(x.files) {
+
 		if i == len(x.files)-1 {
 			found.LastTime, found.LastOffset = f.head.endTime, f.head.endOffset
 		}

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -251,12 +252,7 @@ func TestCutTakesKeysBack(t *testing.T) {
 }
 
 func contains(list []int64, v int64) bool {
-	for _, w := range list {
-		if w == v {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(list, v)
 }
 
 // TestCrashAnywhereLosesNoKey places a power cut before every operation, submits again from Resume on, and compares with

@@ -38,18 +38,30 @@ type row struct {
 const bodyBytes = 1024
 
 var rows = []row{
-	{id: "T1", what: "page cache, 1 connection, 64 in flight", shape: load.Shape{Connections: 1, Window: 64}, batch: 1,
-		bounds: []bound{{against: "C", least: 0.2, aim: 0.4}, {against: "J", least: 1.5, aim: 4}, {against: "N", aim: 2}, {against: "J", cpu: true, least: 0.4, aim: 0.2}}},
-	{id: "T2", what: "page cache, 64 connections, 1 in flight", shape: load.Shape{Connections: 64, Window: 1}, batch: 1,
-		bounds: []bound{{against: "C", least: 0.5, aim: 0.65}, {against: "J", least: 1.3, aim: 1.9}, {against: "N", aim: 0.9}, {against: "J", cpu: true, least: 0.8, aim: 0.4}, {against: "C", cpu: true, aim: 2}}},
-	{id: "T3", what: "page cache, 4 connections, 64 in flight", shape: load.Shape{Connections: 4, Window: 64}, batch: 1,
-		bounds: []bound{{against: "C", least: 0.12, aim: 0.25}, {against: "J", least: 2.4, aim: 5}, {against: "J", cpu: true, least: 0.4, aim: 0.2}}},
-	{id: "T4", what: "sync flush, 1 connection, 64 in flight", sync: true, shape: load.Shape{Connections: 1, Window: 64}, batch: 1,
-		bounds: []bound{{against: "C", least: 0.3, aim: 0.5}, {against: "J", least: 2, aim: 3.8}, {against: "N", least: 5, aim: 15}}},
-	{id: "T5", what: "sync flush, 64 connections, 1 in flight", sync: true, shape: load.Shape{Connections: 64, Window: 1}, batch: 1,
-		bounds: []bound{{against: "C", least: 0.5, aim: 0.65}, {against: "J", least: 1.3, aim: 1.7}, {against: "N", least: 4, aim: 6}, {against: "C", latencyTails: true, aim: 1.5}}},
-	{id: "T6", what: "sync flush, 4 connections, 64 in flight", sync: true, shape: load.Shape{Connections: 4, Window: 64}, batch: 1,
-		bounds: []bound{{against: "C", least: 0.3, aim: 0.5}, {against: "J", least: 3, aim: 5}}},
+	{
+		id: "T1", what: "page cache, 1 connection, 64 in flight", shape: load.Shape{Connections: 1, Window: 64}, batch: 1,
+		bounds: []bound{{against: "C", least: 0.2, aim: 0.4}, {against: "J", least: 1.5, aim: 4}, {against: "N", aim: 2}, {against: "J", cpu: true, least: 0.4, aim: 0.2}},
+	},
+	{
+		id: "T2", what: "page cache, 64 connections, 1 in flight", shape: load.Shape{Connections: 64, Window: 1}, batch: 1,
+		bounds: []bound{{against: "C", least: 0.5, aim: 0.65}, {against: "J", least: 1.3, aim: 1.9}, {against: "N", aim: 0.9}, {against: "J", cpu: true, least: 0.8, aim: 0.4}, {against: "C", cpu: true, aim: 2}},
+	},
+	{
+		id: "T3", what: "page cache, 4 connections, 64 in flight", shape: load.Shape{Connections: 4, Window: 64}, batch: 1,
+		bounds: []bound{{against: "C", least: 0.12, aim: 0.25}, {against: "J", least: 2.4, aim: 5}, {against: "J", cpu: true, least: 0.4, aim: 0.2}},
+	},
+	{
+		id: "T4", what: "sync flush, 1 connection, 64 in flight", sync: true, shape: load.Shape{Connections: 1, Window: 64}, batch: 1,
+		bounds: []bound{{against: "C", least: 0.3, aim: 0.5}, {against: "J", least: 2, aim: 3.8}, {against: "N", least: 5, aim: 15}},
+	},
+	{
+		id: "T5", what: "sync flush, 64 connections, 1 in flight", sync: true, shape: load.Shape{Connections: 64, Window: 1}, batch: 1,
+		bounds: []bound{{against: "C", least: 0.5, aim: 0.65}, {against: "J", least: 1.3, aim: 1.7}, {against: "N", least: 4, aim: 6}, {against: "C", latencyTails: true, aim: 1.5}},
+	},
+	{
+		id: "T6", what: "sync flush, 4 connections, 64 in flight", sync: true, shape: load.Shape{Connections: 4, Window: 64}, batch: 1,
+		bounds: []bound{{against: "C", least: 0.3, aim: 0.5}, {against: "J", least: 3, aim: 5}},
+	},
 	{id: "T10", what: "batches of 16, 16 in flight, page cache", shape: load.Shape{Connections: 1, Window: 16}, batch: 16},
 	{id: "L1", what: "one request in flight, page cache", shape: load.Shape{Connections: 1, Window: 1}, batch: 1},
 	{id: "L2", what: "one request in flight, sync flush", sync: true, shape: load.Shape{Connections: 1, Window: 1}, batch: 1},

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,9 +36,7 @@ func start(t *testing.T, data string, set map[string]string, wrapper ...string) 
 		t.Skip("QUORATE_CHAOS is not set: make chaos sets it")
 	}
 	keys := map[string]string{"flushDiskType": "SYNC_FLUSH", "mappedFileSizeCommitLog": "4194304", "defaultTopicQueueNums": "4"}
-	for k, v := range set {
-		keys[k] = v
-	}
+	maps.Copy(keys, set)
 	binary, err := process.Build(t.Context(), t.TempDir())
 	require.NoError(t, err)
 	s, err := process.StartStandalone(t.Context(), process.StandaloneConfig{
@@ -45,7 +44,7 @@ func start(t *testing.T, data string, set map[string]string, wrapper ...string) 
 	})
 	require.NoError(t, err)
 	c := &cluster{Standalone: s, t: t}
-	t.Cleanup(func() { c.Process.Kill() })
+	t.Cleanup(func() { c.Kill() })
 	return c
 }
 
@@ -92,7 +91,7 @@ func (c *cluster) settle() {
 
 func (c *cluster) crash() {
 	c.t.Helper()
-	c.Process.Kill()
+	c.Kill()
 	require.NoError(c.t, c.Restart(c.t.Context()))
 }
 
@@ -118,7 +117,7 @@ func TestKillWhileStartingIsHarmless(t *testing.T) {
 	c.load()
 	c.acked(1000)
 	for i := range 5 {
-		c.Process.Kill()
+		c.Kill()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(2+7*i)*time.Millisecond)
 		_ = c.Restart(ctx) // ended by the short context on purpose, wherever the start is
 		cancel()

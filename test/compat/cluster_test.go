@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/apache/rocketmq-client-go/v2/rlog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/apache/rocketmq-client-go/v2/rlog"
 	"github.com/quorate/quorate/test/javapeer"
 	"github.com/quorate/quorate/test/process"
 )

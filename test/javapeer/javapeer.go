@@ -7,6 +7,7 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -233,9 +234,7 @@ func SmallBroker(store, nameServer string, port int) map[string]string {
 // WriteBrokerConf writes dir/broker.conf: SmallBroker's keys with set on top, and the store in dir/store.
 func WriteBrokerConf(dir, nameServer string, port int, set map[string]string) (string, error) {
 	keys := SmallBroker(dir+"/store", nameServer, port)
-	for k, v := range set {
-		keys[k] = v
-	}
+	maps.Copy(keys, set)
 	return writeConf(dir, "broker.conf", keys)
 }
 

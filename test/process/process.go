@@ -155,7 +155,7 @@ func (p *Process) wait(ctx context.Context, what string, ready func() bool) erro
 			if ready() {
 				return nil
 			}
-			return fmt.Errorf("%s ended (%v) before it did %s\n%s", p.name, p.err, what, p.Tail())
+			return fmt.Errorf("%s ended (%v) before it did %s\n%s", p.name, p.err, what, p.Tail()) //nolint:errorlint // nil when it ended well
 		case <-tick.C:
 		}
 	}

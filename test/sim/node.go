@@ -124,7 +124,7 @@ func (n *node) tick() {
 		n.core.Alive(n.aliveNow())
 		for _, id := range sortedKeys(n.conns) {
 			c := n.conns[id]
-			if err, _ := c.session.Expired(n.w.now); err != nil {
+			if _, err := c.session.Expired(n.w.now); err != nil {
 				n.drop(c)
 				continue
 			}
@@ -136,7 +136,7 @@ func (n *node) tick() {
 		n.deliver(answered)
 		n.settle()
 	} else if c := n.upstream; c != nil {
-		if err, _ := c.follower.Expired(n.w.now); err != nil {
+		if _, err := c.follower.Expired(n.w.now); err != nil {
 			n.drop(c)
 		} else {
 			n.report(c)
