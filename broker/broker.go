@@ -15,6 +15,7 @@ import (
 	"github.com/quorate/quorate/broker/client"
 	"github.com/quorate/quorate/broker/delay"
 	"github.com/quorate/quorate/broker/group"
+	"github.com/quorate/quorate/broker/metasync"
 	"github.com/quorate/quorate/broker/meter"
 	"github.com/quorate/quorate/broker/offset"
 	"github.com/quorate/quorate/broker/ops"
@@ -59,6 +60,7 @@ type Broker struct {
 	clients      *client.Registry
 	meter        *meter.Table
 	role         *role.Keeper
+	metadata     *metasync.Syncer
 	pipeline     *write.Pipeline
 	delays       *delay.Schedule
 	transactions *transaction.Transactions
@@ -163,6 +165,10 @@ func (b *Broker) openWriting(host netip.AddrPort) (err error) {
 	if err != nil {
 		return err
 	}
+	b.metadata = metasync.New(metasync.Deps{
+		Invoker: b.outgoing, Master: b.role.MasterAddr, Topics: b.topics, Groups: b.groups, Offsets: b.offsets, Delays: b.delays,
+		Logger: b.component("metasync"),
+	})
 	b.transactions = transaction.New(b.cfg.Transaction, transaction.Deps{
 		Log: b.store, Durability: b.store, Files: b.store, Writer: b.pipeline, Progress: b.offsets, Producers: b.clients, Topics: b.topics,
 		Levels: b.delays.Levels(), Host: host, Logger: b.component("transaction"),
@@ -173,9 +179,13 @@ func (b *Broker) openWriting(host netip.AddrPort) (err error) {
 		Topics: b.topics, Groups: b.groups, Clients: b.clients, Writer: b.pipeline, Records: b.store, Meter: b.meter, Replica: b.role.Replica(),
 		Logger: b.component("produce"),
 	})
+	var missing func()
+	if b.role.Replica() {
+		missing = b.metadata.Soon // a replica may have a topic's records before it has heard of the topic (CASES 180)
+	}
 	b.pulling = pull.New(b.cfg.Live.Pull, pull.Deps{
 		Topics: b.topics, Groups: b.groups, Clients: b.clients, Progress: b.offsets, Queues: b.store, Log: b.store, Meter: b.meter,
-		Replica: b.role.Replica(), Logger: b.component("pull"),
+		Replica: b.role.Replica(), Missing: missing, Logger: b.component("pull"),
 	})
 	return nil
 }

@@ -85,6 +85,12 @@ func (b *Broker) Run(ctx context.Context, l Listeners) error {
 		g.Add("members", b.role.Watch)
 	}
 	g.Add("following", b.role.Follow)
+	switch {
+	case b.role.Replica():
+		g.Add("metadata", b.metadata.Run)
+	case b.cfg.Replication.HA.SlaveActing:
+		g.Add("return", b.takeBack)
+	}
 	g.Add("meter", b.meter.Run)
 	if !b.role.Replica() { // these write messages
 		g.Add("delays", b.delays.Run)
@@ -111,6 +117,17 @@ func (b *Broker) serve(name string, l net.Listener, fast bool) func(context.Cont
 		Name: name, Fast: fast, IdleTimeout: b.cfg.Network.IdleTimeout, TLS: b.deps.TLS,
 	}, b.router, b.responseFor, func(c *remoting.Conn) { b.clients.Closed(c) }, b.deps.Logger)
 	return func(ctx context.Context) error { return s.Serve(ctx, l) }
+}
+
+// takeBack gives a master that was away the progress that its replicas kept meanwhile.
+func (b *Broker) takeBack(ctx context.Context) error {
+	for id, addr := range b.role.Others(ctx) {
+		if err := b.metadata.Return(ctx, addr); err != nil && ctx.Err() == nil {
+			b.logger.Warn("progress not taken back from a replica", "replica", id, "error", err)
+		}
+	}
+	<-ctx.Done()
+	return nil
 }
 
 // responseFor is the one place where errors become answers. A *protocol.Error already is one; what is not known here

@@ -289,3 +289,30 @@ func TestRolesAnswerAsRocketMQs(t *testing.T) {
 	require.False(t, status.Master)
 	require.NotEmpty(t, status.HAClientRuntimeInfo.MasterAddr)
 }
+
+// Topics and offsets reach the replica, which serves the messages where slaveReadEnable allows it, and keeps a consumer that
+// is ahead of it where it is.
+func TestConsumersReadFromTheReplica(t *testing.T) {
+	g := newGroup(t, 1, map[string]string{"inSyncReplicas": "2", "slaveReadEnable": "true"}, nil)
+	g.sendsBecome(protocol.Success)
+	answer := g.ask(0, &protocol.UpdateConsumerOffsetRequest{ConsumerGroup: "cg", Topic: "T", CommitOffset: 1}, nil)
+	require.Equal(t, protocol.Success, protocol.ResponseCode(answer.Code), "%s", answer.Remark)
+	pull := func(offset int64) *protocol.Command {
+		return g.ask(1, &protocol.PullMessageRequest{
+			ConsumerGroup: "cg", Topic: "T", QueueOffset: offset, MaxMsgNums: 32, SysFlag: 4, Subscription: "*", ExpressionType: "TAG",
+		}, nil)
+	}
+	require.Eventually(t, func() bool {
+		answer = pull(0)
+		return protocol.ResponseCode(answer.Code) == protocol.Success
+	}, 10*time.Second, 20*time.Millisecond, "%s", answer)
+	require.NotEmpty(t, answer.Body)
+	require.Equal(t, protocol.PullRetryImmediately, protocol.ResponseCode(pull(1000).Code))
+	require.Equal(t, "1000", pull(1000).Ext.Get("nextBeginOffset"), "the master may have what the replica has not")
+	require.Eventually(t, func() bool {
+		a := g.ask(1, &protocol.QueryConsumerOffsetRequest{ConsumerGroup: "cg", Topic: "T"}, nil)
+		return a.Ext.Get("offset") == "1"
+	}, 10*time.Second, 20*time.Millisecond)
+	g.set(1, "slaveReadEnable=false\n")
+	require.Equal(t, protocol.SystemBusy, protocol.ResponseCode(pull(0).Code))
+}

@@ -229,6 +229,11 @@ func (t *Table) SetReadForbidden(group, topic string, forbidden bool) error {
 
 // change makes one change: it is applied to a copy, written to disk, and only then seen.
 func (t *Table) change(fn func(s *Snapshot) (changed bool, err error)) error {
+	return t.changeTo(fn, func(old protocol.DataVersion) protocol.DataVersion { return old.Next(t.now()) })
+}
+
+// changeTo is change with a version of the caller's.
+func (t *Table) changeTo(fn func(s *Snapshot) (changed bool, err error), version func(old protocol.DataVersion) protocol.DataVersion) error {
 	t.turn <- struct{}{}
 	defer func() { <-t.turn }()
 	old := t.current.Load()
@@ -237,7 +242,7 @@ func (t *Table) change(fn func(s *Snapshot) (changed bool, err error)) error {
 	if err != nil || !changed {
 		return err
 	}
-	next.Version = old.Version.Next(t.now())
+	next.Version = version(old.Version)
 	if err := save(t.files, next); err != nil {
 		return err
 	}

@@ -106,7 +106,9 @@ type Deps struct {
 	Log      Log
 	Meter    Meter
 	Replica  bool // this broker follows a master, whose consumer offsets are the group's
-	Logger   *slog.Logger
+	// Missing is told when a topic that is asked for is not known here; nil at a master. It must not block.
+	Missing func()
+	Logger  *slog.Logger
 }
 
 // Handlers serves the requests that read. Safe for concurrent use.

@@ -106,6 +106,9 @@ func (o *op) check() error {
 		return refuse(protocol.NoPermission, forbiddenGroup, "subscription group %q may not consume", v.ConsumerGroup)
 	}
 	if o.topic = h.deps.Topics.Lookup(v.Topic); o.topic == nil {
+		if h.deps.Missing != nil {
+			h.deps.Missing()
+		}
 		return refuse(protocol.TopicNotExist, 0, "topic %q does not exist, apply first please", v.Topic)
 	}
 	if o.topic.Perm&topic.PermRead == 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -17,7 +18,8 @@ import (
 
 // watchedMembers are the brokers of this group that the NameServers call alive. Safe for concurrent use.
 type watchedMembers struct {
-	soon chan struct{} // capacity 1: ask now
+	soon  chan struct{} // capacity 1: ask now
+	first chan struct{} // closed once a NameServer has told
 
 	mu    sync.Mutex
 	known bool
@@ -26,7 +28,7 @@ type watchedMembers struct {
 }
 
 func (m *watchedMembers) init() {
-	m.soon = make(chan struct{}, 1)
+	m.soon, m.first = make(chan struct{}, 1), make(chan struct{})
 	m.hosts = map[string]netip.Addr{}
 }
 
@@ -48,6 +50,9 @@ func (m *watchedMembers) set(addrs map[int64]string) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if !m.known {
+		close(m.first)
+	}
 	m.known, m.addrs, m.hosts = true, addrs, found
 }
 
@@ -84,6 +89,20 @@ func (m *watchedMembers) at(ip netip.Addr) []ha.BrokerID {
 	}
 	slices.Sort(ids)
 	return ids
+}
+
+// Others waits until a NameServer has told who is alive, and returns the other members; nothing when ctx ends first.
+func (k *Keeper) Others(ctx context.Context) map[int64]string {
+	select {
+	case <-k.members.first:
+	case <-ctx.Done():
+		return nil
+	}
+	k.members.mu.Lock()
+	defer k.members.mu.Unlock()
+	others := maps.Clone(k.members.addrs)
+	delete(others, int64(k.self.ID))
+	return others
 }
 
 // Watch asks the NameServers who is alive, every syncBrokerMemberGroupPeriod and when one of them says that it changed,

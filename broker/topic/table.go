@@ -275,6 +275,11 @@ func (t *Table) alter(name string, fn func(have *Config) (*Config, error)) error
 
 // change makes one change: it is applied to a copy, written to disk, and only then seen.
 func (t *Table) change(fn func(topics map[string]*Config) (changed bool, err error)) error {
+	return t.changeTo(fn, func(old protocol.DataVersion) protocol.DataVersion { return old.Next(t.now()) })
+}
+
+// changeTo is change with a version of the caller's.
+func (t *Table) changeTo(fn func(topics map[string]*Config) (changed bool, err error), version func(old protocol.DataVersion) protocol.DataVersion) error {
 	t.turn <- struct{}{}
 	defer func() { <-t.turn }()
 	old := t.current.Load()
@@ -283,7 +288,7 @@ func (t *Table) change(fn func(topics map[string]*Config) (changed bool, err err
 	if err != nil || !changed {
 		return err
 	}
-	next := &Snapshot{Version: old.Version.Next(t.now()), Topics: topics, Change: old.Change + 1}
+	next := &Snapshot{Version: version(old.Version), Topics: topics, Change: old.Change + 1}
 	if err := save(t.files, next); err != nil {
 		return err
 	}
