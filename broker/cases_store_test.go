@@ -100,7 +100,7 @@ func TestCase65TableOfWhatAnOKOutlives(t *testing.T) {
 				ProducerGroup: "pg", Topic: "T", DefaultTopic: "TBW102", DefaultTopicQueueNums: 1,
 				Properties: string(message.MakeProperties(map[string]string{message.WaitStoreMsgOK: mode.wait})),
 			}, fmt.Appendf(nil, "%d", i), nil)
-			label = string(answer.Ext.Get("durability"))
+			label = answer.Ext.Get("durability")
 		}
 		killed, cut := fsys.Kill(), fsys.Crash(fsys.Ops(), never)
 		n.stop() // which flushes

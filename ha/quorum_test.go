@@ -81,13 +81,8 @@ func TestAutoDegradationFollowsTheFormula(t *testing.T) {
 				inSync++
 			}
 		}
-		if v.Alive < inSync {
-			inSync = v.Alive
-		}
-		want := min(inSync, p.InSyncReplicas)
-		if want < p.MinInSync {
-			want = p.MinInSync
-		}
+		inSync = min(inSync, v.Alive)
+		want := max(min(inSync, p.InSyncReplicas), p.MinInSync)
 		need, err := RequiredCopies(p, v)
 		require.Equal(t, want, need.Copies)
 		require.Equal(t, want > inSync, err != nil)

@@ -315,7 +315,7 @@ func TestCase81FailedDeletesAreLoud(t *testing.T) {
 		fill(t, s, 0, 200)
 		k.advance(100 * time.Hour)
 		err = s.DeleteExpired()
-		require.True(t, errors.Is(err, syscall.EACCES), "%v", err)
+		require.ErrorIs(t, err, syscall.EACCES)
 		require.True(t, bytes.Contains([]byte(out.String()), []byte(`"level":"ERROR"`)))
 		require.Contains(t, out.String(), "00000000000000000000")
 		require.True(t, hasFirst(k))

@@ -53,13 +53,6 @@ func (c *clocked) advance(d time.Duration) {
 	c.fsys.SetNow(c.now)
 }
 
-func logFiles(t testing.TB, fsys vfs.FS) int {
-	t.Helper()
-	entries, err := fsys.ReadDir(root + "/commitlog")
-	require.NoError(t, err)
-	return len(entries)
-}
-
 func TestOldFilesGoWithTheirQueuesAndKeys(t *testing.T) {
 	c := newClocked(t)
 	s := run(t, c.cfg)

@@ -167,9 +167,6 @@ func TestPullConsumersAreDroppedWhenRejected(t *testing.T) {
 	require.Empty(t, r.Producers("pg"))
 }
 
-//go:fix inline
-func ptr[T any](v T) *T { return new(v) }
-
 func TestLightHeartbeats(t *testing.T) {
 	r := newRig(t, nil)
 	a := &conn{id: 1}

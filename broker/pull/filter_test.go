@@ -25,7 +25,7 @@ func FuzzSubscriptionExpression(f *testing.F) {
 		}
 		require.False(t, all)
 		wanted := map[string]bool{}
-		for _, name := range strings.Split(trimmed, "||") {
+		for name := range strings.SplitSeq(trimmed, "||") {
 			if name = strings.TrimSpace(name); name != "" {
 				wanted[name] = true
 			}

@@ -230,6 +230,7 @@ func (o *op) uncorrected() {
 	switch o.result.Status {
 	case store.OffsetTooSmall, store.OffsetOverflowBadly, store.OffsetOverflowOne, store.NoMessageInQueue, store.NoMatchedLogicQueue:
 		o.result.NextBegin = o.offset
+	default: // the next offset is right as it is
 	}
 }
 

@@ -324,7 +324,6 @@ func (x *Index) Query(topic, key string, byTag bool, maxNum int, begin, end int6
 	var found Found
 	seen := map[int64]bool{}
 	for i, f := range slices.Backward(x.files) {
-
 		if i == len(x.files)-1 {
 			found.LastTime, found.LastOffset = f.head.endTime, f.head.endOffset
 		}
