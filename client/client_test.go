@@ -135,6 +135,11 @@ func TestReceivedMessageIsWhatWasAppended(t *testing.T) {
 		r.OffsetID != message.OffsetID(m.StoreHost, 8192) {
 		t.Fatalf("%+v", r)
 	}
+	m.SysFlag = message.FlagCompressed // which it is not
+	b = message.AppendRecord(b, m, 12288, 19, 2002)
+	if got, err = DecodeRecords("b", b); err != nil || len(got) != 3 || string(got[2].Body) != "hello" {
+		t.Fatal("a message that lies about its compression hides others", len(got), err)
+	}
 	b[len(b)-1] ^= 0xff
 	if _, err := DecodeRecords("b", b[:len(b)-3]); err == nil {
 		t.Fatal("a torn answer is taken")

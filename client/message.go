@@ -87,16 +87,12 @@ func DecodeRecords(broker string, b []byte) ([]*Received, error) {
 			return nil, fmt.Errorf("record %d of an answer: %w", len(all), err)
 		}
 		b = b[r.Size:]
-		m, err := newReceived(broker, &r)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, m)
+		all = append(all, newReceived(broker, &r))
 	}
 	return all, nil
 }
 
-func newReceived(broker string, r *message.Record) (*Received, error) {
+func newReceived(broker string, r *message.Record) *Received {
 	topic := string(r.Topic)
 	m := &Received{
 		Queue: Queue{Topic: topic, BrokerName: broker, QueueID: r.QueueID}, Topic: topic, Offset: r.QueueOffset, PhysicalOffset: r.PhysicalOffset,
@@ -111,15 +107,14 @@ func newReceived(broker string, r *message.Record) (*Received, error) {
 	if r.SysFlag&message.FlagCompressed != 0 {
 		kind := r.SysFlag & compressionMask
 		if kind != 0 && kind != compressionZlib {
-			return m, nil // LZ4 and zstd stay as they are: this client shows messages, it does not own them
+			return m // LZ4 and zstd stay as they are: this client shows messages, it does not own them
 		}
-		body, err := inflate(m.Body)
-		if err != nil {
-			return nil, fmt.Errorf("body of %s offset %d: %w", m.Queue, m.Offset, err)
+		// A producer may say compressed of what is not: the message is shown as it is, so that it hides none behind it.
+		if body, err := inflate(m.Body); err == nil {
+			m.Body = body
 		}
-		m.Body = body
 	}
-	return m, nil
+	return m
 }
 
 func inflate(b []byte) ([]byte, error) {
