@@ -173,6 +173,14 @@ func RecordHead(b []byte) (size int32, magic uint32) {
 	return int32(binary.BigEndian.Uint32(b)), binary.BigEndian.Uint32(b[atMagic:])
 }
 
+// RecordOffset returns the physical offset that the record at the start of b says it has, −1 when b is too short.
+func RecordOffset(b []byte) int64 {
+	if len(b) < atSysFlag {
+		return -1
+	}
+	return int64(binary.BigEndian.Uint64(b[atPhysicalOffset:]))
+}
+
 // IsRecordMagic tells whether a record (not a filler) starts with magic.
 func IsRecordMagic(magic uint32) bool { return magic == MagicV1 || magic == MagicV2 }
 

@@ -217,6 +217,17 @@ func (s *Store) collect(f Filter, into *GetResult, g *getter) (removing bool, er
 	used := 0
 	for i := 0; i < len(g.picks); {
 		p := g.picks[i]
+		if int(p.size) > viewBytesMax { // no memory for what a damaged entry claims
+			switch err := s.begins(p); {
+			case errors.Is(err, commitlog.ErrNotFound):
+				removing = true
+				rest -= int(p.size)
+				i++
+				continue
+			case err != nil:
+				return removing, into.stop(view, used, p, err)
+			}
+		}
 		if used+int(p.size) > len(view.Bytes) {
 			into.add(view, used)
 			view, used = commitlog.NewView(max(min(rest, viewBytesMax), int(p.size))), 0
@@ -239,13 +250,7 @@ func (s *Store) collect(f Filter, into *GetResult, g *getter) (removing bool, er
 			from += int(p.size)
 			rest -= int(p.size)
 			if err := s.intact(record, p); err != nil {
-				if into.Count == 0 {
-					view.Release()
-					return removing, err
-				}
-				into.add(view, used) // what lies before it is good; the next Get says what is wrong
-				into.NextBegin = p.next - 1
-				return removing, nil
+				return removing, into.stop(view, used, p, err)
 			}
 			if f != nil && !f.MatchRecord(record) {
 				continue
@@ -280,6 +285,29 @@ func (s *Store) intact(record []byte, p pick) error {
 		s.logger.Error("a message is damaged on disk; who reads it is told so, others are served", slog.Any("error", err))
 	}
 	return err
+}
+
+// begins looks whether a record of the size of its queue entry begins where that says.
+func (s *Store) begins(p pick) error {
+	var head [message.BlankSize]byte
+	if err := s.readWhole(head[:], p.offset); err != nil {
+		return err
+	}
+	if size, magic := message.RecordHead(head[:]); size == p.size && message.IsRecordMagic(magic) {
+		return nil
+	}
+	return s.intact(head[:], p)
+}
+
+// stop ends a Get before p, which is damaged. What lies before it is good: the next Get says what is wrong.
+func (g *GetResult) stop(view View, used int, p pick, damage error) error {
+	if g.Count == 0 {
+		view.Release()
+		return damage
+	}
+	g.add(view, used)
+	g.NextBegin = p.next - 1
+	return nil
 }
 
 func (g *GetResult) add(view View, used int) {

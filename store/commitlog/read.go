@@ -111,7 +111,7 @@ func (l *Log) readFile(p []byte, offset int64) (int, error) {
 
 // View returns size bytes from offset on. They must lie in one file and below Appended.
 func (l *Log) View(offset int64, size int) (View, error) {
-	if size < 0 || int64(size) > l.cfg.FileSize {
+	if size < 0 || int64(size) > min(l.cfg.FileSize, l.appended.Load()-offset) {
 		return View{}, fmt.Errorf("%w: %d bytes at %d", ErrNotFound, size, offset)
 	}
 	v := NewView(size)
@@ -129,7 +129,8 @@ func (l *Log) View(offset int64, size int) (View, error) {
 // recordGuess is how much Record reads before it knows the size: most records are smaller.
 const recordGuess = 2 << 10
 
-// Record returns the record that starts at offset. Its head is checked, not its checksum. It does not allocate.
+// Record returns the record that starts at offset. Its head is checked, not its checksum: an
+// offset that a client made up may lie within a body that looks like a record. It does not allocate.
 func (l *Log) Record(offset int64) (View, error) {
 	v := NewView(recordGuess)
 	n, err := l.Read(v.Bytes, offset)
@@ -139,7 +140,7 @@ func (l *Log) Record(offset int64) (View, error) {
 	}
 	size, magic := message.RecordHead(v.Bytes[:n])
 	switch {
-	case !message.IsRecordMagic(magic) || size < message.RecordSizeMin:
+	case !message.IsRecordMagic(magic) || size < message.RecordSizeMin || message.RecordOffset(v.Bytes[:n]) != offset:
 		v.Release()
 		return View{}, fmt.Errorf("%w: no record starts at %d", ErrNotFound, offset)
 	case int(size) <= n:
