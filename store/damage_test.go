@@ -2,6 +2,8 @@ package store_test
 
 import (
 	"encoding/binary"
+	"fmt"
+	"log/slog"
 	"runtime"
 	"testing"
 
@@ -82,5 +84,29 @@ func TestNoRecordStartsWithinABody(t *testing.T) {
 	for i := range len(v.Bytes) - 1 {
 		_, err := s.RecordAt(a.Begin + int64(i) + 1)
 		require.ErrorIs(t, err, store.ErrRecordNotFound)
+	}
+}
+
+// A supervisor starts a broker again and again: what the first start refuses to cut, the next ones refuse as well. The
+// store of another product has no checkpoint that says how much was durable.
+func TestCorruptionIsRefusedByEveryStart(t *testing.T) {
+	cfg := config(crashable(t))
+	s := run(t, cfg)
+	var at []store.Appended
+	for i := range 40 {
+		at = append(at, appendOne(t, s.Store, testMessage("T", 0, i)))
+	}
+	s.settled(t)
+	s.close(t)
+	require.NoError(t, cfg.FS.Remove(root+"/checkpoint"))
+	f, err := cfg.FS.Open(fmt.Sprintf("%s/commitlog/%020d", root, 0))
+	require.NoError(t, err)
+	_, err = f.WriteAt([]byte{0xee}, at[7].Begin+100)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	for range 3 {
+		_, err := store.Open(cfg, slog.New(slog.DiscardHandler))
+		require.ErrorIs(t, err, store.ErrCorrupt)
+		require.ErrorContains(t, err, fmt.Sprintf("offset %d (file %020d)", at[7].Begin, 0))
 	}
 }

@@ -77,6 +77,11 @@ func (s *Store) open(lock bool) error {
 	if err := r.run(); err != nil {
 		if errors.Is(err, commitlog.ErrCorrupt) {
 			err = errors.Join(ErrCorrupt, err)
+			if !aborted {
+				// Nothing was cut or appended. With the marker left, the next start would take the damage for a tail that a
+				// power loss tore, and cut.
+				err = errors.Join(err, checkpoint.ClearAborted(s.fsys, s.cfg.path(abortName)))
+			}
 		}
 		return fmt.Errorf("recover store %s: %w", s.cfg.RootDir, err)
 	}

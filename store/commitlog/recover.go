@@ -37,11 +37,15 @@ type Recovered struct {
 // CorruptError reports damage that must not be repaired by cutting. It matches ErrCorrupt.
 type CorruptError struct {
 	Offset int64  // of the bad record
+	File   string // that holds it, "" when none does
 	Reason string // why it is bad, and why it is no torn tail
 }
 
 func (e *CorruptError) Error() string {
-	return fmt.Sprintf("commitlog: corrupt at offset %d (file %s): %s", e.Offset, segment.Name(e.Offset), e.Reason)
+	if e.File == "" {
+		return fmt.Sprintf("commitlog: corrupt at offset %d: %s", e.Offset, e.Reason)
+	}
+	return fmt.Sprintf("commitlog: corrupt at offset %d (file %s): %s", e.Offset, e.File, e.Reason)
 }
 
 // Is makes the error match ErrCorrupt.
@@ -119,7 +123,7 @@ func (l *Log) rewrite(from, to int64) error {
 // judge decides what the first bad record, at offset at, means. A reason "" is a clean end: only zeros follow.
 func (l *Log) judge(at int64, bad string, r Recovery) (torn string, err error) {
 	if at < r.Durable {
-		return "", &CorruptError{Offset: at, Reason: fmt.Sprintf("%s, but the log was durable up to %d", bad, r.Durable)}
+		return "", &CorruptError{Offset: at, File: l.fileOf(at), Reason: fmt.Sprintf("%s, but the log was durable up to %d", bad, r.Durable)}
 	}
 	look := at
 	if r.PowerLoss {
@@ -130,12 +134,20 @@ func (l *Log) judge(at int64, bad string, r Recovery) (torn string, err error) {
 		return "", err
 	}
 	if valid >= 0 {
-		return "", &CorruptError{Offset: at, Reason: fmt.Sprintf("%s, but a good record follows at %d", bad, valid)}
+		return "", &CorruptError{Offset: at, File: l.fileOf(at), Reason: fmt.Sprintf("%s, but a good record follows at %d", bad, valid)}
 	}
 	if dirty {
 		return bad, nil
 	}
 	return "", nil
+}
+
+// fileOf names the file that holds offset, "" without one.
+func (l *Log) fileOf(offset int64) string {
+	if s := l.files.Find(offset); s != nil {
+		return segment.Name(s.Begin())
+	}
+	return ""
 }
 
 // look tells whether anything but zeros stands at or behind at, and where the first good record at or behind from is, −1
