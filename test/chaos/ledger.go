@@ -4,13 +4,16 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate/client"
+	"github.com/quorate/quorate/protocol"
 )
 
 // entry is one send, from its call to what the client was told. A send without a clear answer may be in the log or not.
@@ -21,6 +24,7 @@ type entry struct {
 	called       time.Time
 	answered     time.Time
 	acknowledged bool
+	refused      bool // the answer says that nothing was stored
 	durability   string
 }
 
@@ -54,7 +58,7 @@ func (l *ledger) produce(ctx context.Context, c *client.Client, topic string, se
 				e.answered = time.Now()
 				if err == nil && r.Status == client.SendOK {
 					e.acknowledged, e.queue, e.offset, e.durability = true, r.Queue, r.Offset, r.Durability
-				} else if ctx.Err() == nil {
+				} else if e.refused = refusedBeforeAppend(err); ctx.Err() == nil {
 					time.Sleep(5 * time.Millisecond) // a broker that is down is not asked in a busy loop
 				}
 				l.add(e)
@@ -62,6 +66,13 @@ func (l *ledger) produce(ctx context.Context, c *client.Client, topic string, se
 		})
 	}
 	wg.Wait()
+}
+
+// refusedBeforeAppend tells by the stage that a refusal names whether the message can be in the log at all. "authority" is
+// no proof: a broker that loses it while a send waits says so too, and the message may stay.
+func refusedBeforeAppend(err error) bool {
+	var refusal *protocol.Error
+	return errors.As(err, &refusal) && strings.HasPrefix(refusal.Remark, "admission")
 }
 
 // found is one message as it was read back.
@@ -84,8 +95,25 @@ func (l *ledger) settle(ctx context.Context, c *client.Client, topic string) err
 			return err
 		}
 	}
+	return l.check(there)
+}
+
+// check compares what was promised with what is there. Nothing stands there that was refused, or that nobody sent, either.
+func (l *ledger) check(there map[string]found) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	sent := map[string]bool{}
+	for _, e := range l.entries {
+		sent[e.id] = true
+		if f, ok := there[e.id]; ok && e.refused {
+			return fmt.Errorf("kept: %s was refused and stands at queue %d offset %d", e.id, f.queue.QueueID, f.offset)
+		}
+	}
+	for id, f := range there {
+		if !sent[id] {
+			return fmt.Errorf("phantom: %q at queue %d offset %d was never sent", id, f.queue.QueueID, f.offset)
+		}
+	}
 	latest := map[client.Queue]entry{} // of the acknowledged ones so far: the highest offset per queue
 	for _, e := range l.entries {
 		if !e.acknowledged {
