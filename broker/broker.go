@@ -176,7 +176,7 @@ func (b *Broker) openWriting(host netip.AddrPort) (err error) {
 	p := b.cfg.Produce
 	p.Cluster, p.MaxMessageSize, p.StoreHost, p.Levels = b.cfg.Identity.Cluster, b.cfg.Store.MaxMessageSize, host, b.delays.Levels()
 	b.producing = produce.New(p, b.cfg.Live.Produce, produce.Deps{
-		Topics: b.topics, Groups: b.groups, Clients: b.clients, Writer: b.pipeline, Records: b.store, Meter: b.meter, Replica: b.role.Replica(),
+		Topics: b.topics, Groups: b.groups, Clients: b.clients, Writer: b.pipeline, Records: b.store, Meter: b.meter, Replica: b.role.Replica(), NoReplica: b.role.NoReplica,
 		Logger: b.component("produce"),
 	})
 	var missing func()

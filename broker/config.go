@@ -108,7 +108,7 @@ func DefaultConfig() Config {
 		Delay:       delay.DefaultConfig(),
 		Transaction: transaction.DefaultConfig(),
 		Register:    register.DefaultConfig(),
-		Produce:     produce.Config{Cluster: "DefaultCluster", MaxMessageSize: d.MaxMessageSize, StoreReplies: true},
+		Produce:     produce.Config{Cluster: "DefaultCluster", MaxMessageSize: d.MaxMessageSize, StoreReplies: true, SlaveNotAvailable: "5x"},
 		Live: Reloadable{
 			Produce: produce.DefaultReloadable(), Pull: pull.DefaultReloadable(), Topic: topic.DefaultReloadable(), Group: group.DefaultReloadable(),
 			Quorum: role.DefaultPolicy(), Write: write.DefaultReloadable(),

@@ -45,6 +45,7 @@ type Sender struct {
 	origin time.Time
 	// report is told of each acknowledgement that is evidence. Its error closes the connection.
 	report func(received, flushed int64) error
+	stall  func() // the replica's acknowledgements are to be forgotten
 
 	mu      sync.Mutex
 	session *group.Session
@@ -155,8 +156,9 @@ func (s *Sender) acknowledge(received, flushed int64) error {
 		s.mu.Lock()
 	}
 	_, err := s.session.Report(now, received, flushed)
+	stalled, _, _ := s.session.Stalled(now)
 	s.mu.Unlock()
-	if err != nil {
+	if err != nil || stalled {
 		return err
 	}
 	return s.report(received, flushed)
@@ -176,11 +178,18 @@ func (s *Sender) write(ctx context.Context) error {
 		s.mu.Lock()
 		in, silent := s.session.Expired(s.now())
 		due, heartbeatIn := s.session.HeartbeatDue(s.now())
+		_, stalled, stallIn := s.session.Stalled(s.now())
 		started, next := s.session.Started(), s.session.Next()
 		due = due && started
 		s.mu.Unlock()
 		if silent != nil {
 			return silent
+		}
+		if stalled {
+			s.stall()
+		}
+		if stallIn > 0 {
+			in = min(in, stallIn)
 		}
 		owed := started && s.session.Dialect != group.Plain && s.confirmed < next
 		if due || owed && s.source.Confirmed().Load() > s.confirmed && told.Add(confirmEvery).Before(time.Now()) {

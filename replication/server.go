@@ -33,6 +33,7 @@ type ServerConfig struct {
 	ConnectionsMax int   // default 64
 	Auto           bool  // Controller mode: RocketMQ's replicas speak AutoSwitchHA, else DefaultHA
 	SelfID         ha.BrokerID
+	Durable        bool // replicas count by their fsync: a replica whose disk stalls has stalled
 }
 
 // Members names replicas that cannot name themselves: DefaultHA carries no id. It returns the ids of the group's brokers
@@ -68,7 +69,7 @@ type liveSender struct {
 
 // Event is something an operator wants to know about a replica's connection.
 type Event struct {
-	Kind    string // connected, closed, refused
+	Kind    string // connected, closed, stalled; at a replica also truncated
 	Replica ha.BrokerID
 	Addr    string
 	Reason  string
@@ -296,6 +297,16 @@ func (s *Server) run(ctx context.Context, conn net.Conn, reader *bufio.Reader, i
 	}
 	if d == group.Ours {
 		sender.batch = max(sender.batch, ourBatchBytes)
+	}
+	if s.cfg.Durable {
+		sender.session.CountFlushed()
+	}
+	sender.stall = func() {
+		id := sender.Status().ID
+		s.event(Event{Kind: "stalled", Replica: id, Addr: conn.RemoteAddr().String(), Reason: "it owes an acknowledgement for " + s.cfg.Timing.Stall.String()})
+		if id != strangerID {
+			s.forget(id)
+		}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -28,8 +28,11 @@ type Config struct {
 	Cluster        string `conf:"brokerClusterName"`
 	MaxMessageSize int    `conf:"maxMessageSize"`
 	StoreReplies   bool   `conf:"storeReplyMessageEnable"`
-	StoreHost      netip.AddrPort
-	Levels         delay.Levels
+	// SlaveNotAvailable says whose answer a send gets that timed out while the master had no replica at all: RocketMQ 5's,
+	// FLUSH_SLAVE_TIMEOUT, or RocketMQ 4's, SLAVE_NOT_AVAILABLE.
+	SlaveNotAvailable string `conf:"compatSlaveNotAvailable" enum:"4x|5x"`
+	StoreHost         netip.AddrPort
+	Levels            delay.Levels
 }
 
 // Reloadable has the keys of sends that may change while the broker runs.
@@ -92,8 +95,10 @@ type Deps struct {
 	Writer  Writer
 	Records Records
 	Meter   Meter
-	Replica bool // this broker follows a master: nothing is made for a send that cannot be taken
-	Logger  *slog.Logger
+	// NoReplica reports whether the master has no replica; nil where there is none to have.
+	NoReplica func() bool
+	Replica   bool // this broker follows a master: nothing is made for a send that cannot be taken
+	Logger    *slog.Logger
 }
 
 // Handlers serves the requests that write messages. Safe for concurrent use.
@@ -134,6 +139,15 @@ func (h *Handlers) Routes() []remoting.Route {
 		remoting.Handle(remoting.Data, h.replyV2),
 		remoting.Handle(remoting.Data, h.sendBack),
 	}
+}
+
+// codeOf is CodeOf, or what RocketMQ 4 would say where that is asked for.
+func (h *Handlers) codeOf(e *write.Error) protocol.ResponseCode {
+	code := CodeOf(e)
+	if code == protocol.FlushSlaveTimeout && h.cfg.SlaveNotAvailable == "4x" && h.deps.NoReplica != nil && h.deps.NoReplica() {
+		return protocol.SlaveNotAvailable
+	}
+	return code
 }
 
 // CodeOf is the response code of a write that failed (PROTOCOL §6.6).

@@ -140,7 +140,7 @@ func (o *op) submit() {
 // Written answers from the completion of the write.
 func (o *op) Written(r *write.Result, g *replication.Group) {
 	h := o.h
-	code := CodeOf(r.Err)
+	code := h.codeOf(r.Err)
 	if stored(code) {
 		h.deps.Meter.Stored(o.name, max(1, int64(len(o.batch))), o.size, took(o.x.Received))
 	} else {

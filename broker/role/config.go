@@ -12,9 +12,12 @@ import (
 // Config has the keys of replication that need a restart.
 type Config struct {
 	// MasterAddress is the HA address of the master; "" learns it from the NameServer and the master.
-	MasterAddress  string        `conf:"haMasterAddress"`
-	Heartbeat      time.Duration `conf:"haSendHeartbeatInterval,ms" bounds:"10..600000"`
-	Housekeeping   time.Duration `conf:"haHousekeepingInterval,ms" bounds:"100..3600000"`
+	MasterAddress string        `conf:"haMasterAddress"`
+	Heartbeat     time.Duration `conf:"haSendHeartbeatInterval,ms" bounds:"10..600000"`
+	Housekeeping  time.Duration `conf:"haHousekeepingInterval,ms" bounds:"100..3600000"`
+	// Stall is ours: a replica that owes an acknowledgement for so long without progress (its process stopped, its fsync
+	// hanging) counts no more until it goes on; 0 leaves it to RocketMQ's rules, which take 10 to 20 s.
+	Stall          time.Duration `conf:"haReplicaStallTimeoutMillis,ms" bounds:"0..3600000"`
 	BatchBytes     int           `conf:"haTransferBatchSize" bounds:"1024..16777216"`
 	FlowControl    bool          `conf:"haFlowControlEnable"`
 	BytesPerSecond int64         `conf:"maxHaTransferByteInSecond" bounds:"1024..1099511627776"`
@@ -47,7 +50,7 @@ type Policy struct {
 // DefaultConfig has RocketMQ's defaults.
 func DefaultConfig() Config {
 	return Config{
-		Heartbeat: 5 * time.Second, Housekeeping: 20 * time.Second, BatchBytes: 32 << 10, BytesPerSecond: 100 << 20,
+		Heartbeat: 5 * time.Second, Housekeeping: 20 * time.Second, Stall: 5 * time.Second, BatchBytes: 32 << 10, BytesPerSecond: 100 << 20,
 		MemberPeriod: time.Second, AliveInterval: time.Second, AliveTimeout: 10 * time.Second, ReplicaAck: Received,
 	}
 }
@@ -69,7 +72,7 @@ func (p Policy) quorum(acting bool) ha.QuorumPolicy {
 }
 
 func (c Config) timing() group.Timing {
-	return group.Timing{Heartbeat: c.Heartbeat, Housekeeping: c.Housekeeping}
+	return group.Timing{Heartbeat: c.Heartbeat, Housekeeping: c.Housekeeping, Stall: c.Stall}
 }
 
 func (c Config) rate() int64 {

@@ -83,7 +83,7 @@ func New(cfg Config, policy Policy, self Identity, deps Deps) (*Keeper, error) {
 	k.policy.Store(&policy)
 	k.members.init()
 	k.server = replication.NewServer(replication.ServerConfig{
-		Timing: cfg.timing(), BatchBytes: cfg.BatchBytes, BytesPerSecond: cfg.rate(), SelfID: self.ID,
+		Timing: cfg.timing(), BatchBytes: cfg.BatchBytes, BytesPerSecond: cfg.rate(), SelfID: self.ID, Durable: cfg.ReplicaAck == Durable,
 	}, deps.Log, deps.Log, k.members.at, k.progress, k.event, deps.Logger)
 	if self.Replica {
 		k.follower = replication.NewFollower(replication.FollowerConfig{
@@ -129,6 +129,9 @@ func (k *Keeper) Current() (*replication.Term, error) {
 	}
 	return k.term, nil
 }
+
+// NoReplica reports whether no replica is within haMaxGapNotInSync: what RocketMQ 4 called SLAVE_NOT_AVAILABLE.
+func (k *Keeper) NoReplica() bool { return k.Status().InSyncSlaveNums == 0 }
 
 // Replica reports whether this broker follows a master.
 func (k *Keeper) Replica() bool { return k.self.Replica }

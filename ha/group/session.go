@@ -25,6 +25,9 @@ const (
 type Timing struct {
 	Heartbeat    time.Duration // haSendHeartbeatInterval: silence before a heartbeat or an unasked report is sent
 	Housekeeping time.Duration // haHousekeepingInterval: silence of the peer before the session is closed
+	// Stall is how long a replica may owe an acknowledgement without any progress before it counts no more
+	// (haReplicaStallTimeoutMillis); 0: for ever.
+	Stall time.Duration
 }
 
 // Reasons why a session ends. Match with errors.Is.
@@ -58,6 +61,10 @@ type Session struct {
 	flushed   int64
 	lastRead  time.Duration
 	lastWrite time.Duration
+
+	durable    bool          // acknowledgements count by the replica's fsync
+	progressed time.Duration // last acknowledgement, or when the first byte since was sent
+	stalled    bool
 
 	rate   int64 // bytes per second, 0: unlimited
 	second time.Duration
@@ -101,7 +108,7 @@ func (s *Session) Start(now time.Duration, end int64, fromLastFile bool, log Log
 		s.next = end
 	}
 	s.started = true
-	s.received = end
+	s.received, s.progressed = end, now
 	if s.Dialect == Ours {
 		s.flushed = 0
 	}
@@ -123,11 +130,41 @@ func (s *Session) Report(now time.Duration, received, flushed int64) (progress b
 		return false, fmt.Errorf("%w: flushed %d after %d", ErrBackwards, flushed, s.flushed)
 	}
 	progress = received > s.received || s.Dialect == Ours && flushed > s.flushed
+	before := s.counted()
 	s.received = received
 	if s.Dialect == Ours {
 		s.flushed = flushed
 	}
+	if s.counted() > before {
+		s.progressed, s.stalled = now, false
+	}
 	return progress, nil
+}
+
+// CountFlushed makes the replica's fsync its progress, where the dialect tells it.
+func (s *Session) CountFlushed() { s.durable = s.Dialect == Ours }
+
+func (s *Session) counted() int64 {
+	if s.durable {
+		return s.flushed
+	}
+	return s.received
+}
+
+// Stalled reports whether the replica owes an acknowledgement for longer than Timing.Stall without any progress: its
+// acknowledgements are to be forgotten until it makes progress again. first is true once for each time. Else in is how long
+// until then, 0 while it owes nothing.
+func (s *Session) Stalled(now time.Duration) (stalled, first bool, in time.Duration) {
+	if s.timing.Stall <= 0 || !s.started || s.counted() >= s.next {
+		return s.stalled, false, 0
+	}
+	due, in := elapsed(now, s.progressed, s.timing.Stall)
+	if !due {
+		return s.stalled, false, in
+	}
+	first = !s.stalled
+	s.stalled = true
+	return true, first, 0
 }
 
 // Send says how many of the available bytes from Next on may leave now: all of them, or what the rate still allows in
@@ -150,6 +187,9 @@ func (s *Session) Send(now time.Duration, available int64) (bytes int64, wait ti
 
 // Sent records that bytes from Next on were handed to the connection.
 func (s *Session) Sent(now time.Duration, bytes int64) {
+	if bytes > 0 && s.counted() >= s.next {
+		s.progressed = now
+	}
 	s.next += bytes
 	s.spent += bytes
 	s.lastWrite = now
