@@ -116,3 +116,18 @@ func TestSamplesStartUnmodified(t *testing.T) {
 		}
 	}
 }
+
+// HA.md 83, 85: contradictions are said before the start and never refused.
+func TestLintNamesWhatReplicationKeysDoNotDo(t *testing.T) {
+	for key, settings := range map[string]map[string]string{
+		"inSyncReplicas=1":         {"brokerRole": "SYNC_MASTER"},
+		"minInSyncReplicas=2":      {"brokerRole": "SYNC_MASTER", "totalReplicas": "2", "inSyncReplicas": "1", "minInSyncReplicas": "2"},
+		"enableAutoInSyncReplicas": {"enableAutoInSyncReplicas": "true"},
+		"totalReplicas=1":          {"brokerRole": "SYNC_MASTER", "inSyncReplicas": "3"},
+	} {
+		lines, err := Broker{Port: -1, Settings: settings}.Lint()
+		if err != nil || !strings.Contains(strings.Join(lines, "\n"), key) {
+			t.Errorf("%v: %v %q", settings, err, lines)
+		}
+	}
+}

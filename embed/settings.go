@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/quorate/quorate/broker"
+	"github.com/quorate/quorate/broker/advice"
 	"github.com/quorate/quorate/internal/conf"
 	"github.com/quorate/quorate/internal/javakeys"
 	"github.com/quorate/quorate/internal/vfs"
@@ -130,7 +131,8 @@ func (b Broker) Promise() (string, error) {
 	return c.Promise(), err
 }
 
-// Lint lists what is wrong with the settings: refused values as the error, keys without effect as lines.
+// Lint lists what is wrong with the settings: refused values as the error, keys without effect and replication keys that
+// contradict each other as lines.
 func (b Broker) Lint() ([]string, error) {
 	c, tls := broker.DefaultConfig(), remoting.DefaultTLSSettings()
 	report, err := conf.Bind(values(b.Settings, b.Origins), brokerUnused(), &c, &tls)
@@ -140,7 +142,13 @@ func (b Broker) Lint() ([]string, error) {
 	if err := c.Validate(); err != nil {
 		return report.Messages(), fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	return report.Messages(), nil
+	lines := report.Messages()
+	for _, f := range c.Advice() {
+		if f.Severity > advice.Note {
+			lines = append(lines, fmt.Sprintf("%s: %s: %s; consider %s", f.Severity, f.Key, f.Text, strings.ReplaceAll(f.Remedy, "\n", " and ")))
+		}
+	}
+	return lines, nil
 }
 
 // brokerUnused are keys without effect; what a field is bound to is not among them.
