@@ -91,11 +91,40 @@ func (l *ledger) settle(ctx context.Context, c *client.Client, topic string) err
 		return err
 	}
 	for _, q := range queues {
+		if err := l.covered(ctx, c, q); err != nil {
+			return err
+		}
 		if err := drain(ctx, c, q, there); err != nil {
 			return err
 		}
 	}
 	return l.check(there)
+}
+
+// coverWithin is how long a queue's index may stay behind what was acknowledged: its files, too, wait for room on a disk
+// that was full.
+const coverWithin = 15 * time.Second
+
+// covered waits until a queue shows its last acknowledged message. When it never does, check says what is lost.
+func (l *ledger) covered(ctx context.Context, c *client.Client, q client.Queue) error {
+	last := int64(-1)
+	l.mu.Lock()
+	for _, e := range l.entries {
+		if e.acknowledged && e.queue.QueueID == q.QueueID {
+			last = max(last, e.offset)
+		}
+	}
+	l.mu.Unlock()
+	for deadline := time.Now().Add(coverWithin); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		_, end, err := c.Bounds(ctx, q)
+		if err != nil {
+			return err
+		}
+		if end > last {
+			return nil
+		}
+	}
+	return nil
 }
 
 // check compares what was promised with what is there. Nothing stands there that was refused, or that nobody sent, either.
