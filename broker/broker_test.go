@@ -29,6 +29,7 @@ type node struct {
 	b      *broker.Broker
 	client *remoting.Client
 	stop   func()
+	dial   remoting.Dialer
 	broken bool // its disk has failed: it says so when it stops
 }
 
@@ -57,6 +58,7 @@ func (n *node) start() {
 	n.Helper()
 	logger := slog.New(slog.DiscardHandler)
 	network := remoting.NewLoopback()
+	n.dial = network.Dial
 	var l broker.Listeners
 	var err error
 	l.Main, err = network.Listen(mainAddr)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/quorate/quorate/broker/advice"
@@ -145,8 +146,16 @@ func (r Reloadable) Validate() error {
 	if p := r.Produce.BrokerPermission; p < 0 || p > 7 {
 		return fmt.Errorf("brokerPermission=%d: must be from 0 to 7", p)
 	}
+	// It becomes a property of every message, whose separators are control characters.
+	if id := r.Produce.RegionID; len(id) > regionBytesMax || strings.ContainsFunc(id, func(c rune) bool {
+		return !(c == '-' || c == '_' || c == '.' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z')
+	}) {
+		return fmt.Errorf("regionId=%q: only letters, digits and -_. are allowed, at most %d of them", id, regionBytesMax)
+	}
 	return nil
 }
+
+const regionBytesMax = 127
 
 // stored is the store's part with what other parts say.
 func (c Config) stored() store.Config {

@@ -328,3 +328,29 @@ func TestCase81FailedDeletesAreLoud(t *testing.T) {
 		s.close(t)
 	})
 }
+
+// Case 101, the part of the store: the only topic is deleted. Neither a clean stop nor a kill brings its queues back, and its
+// name made again begins at 0.
+func TestCase101ADeletedOnlyTopicStaysDeleted(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		fsys := crashable(t)
+		cfg := config(fsys)
+		s := run(t, cfg)
+		for i := range 50 {
+			appendOne(t, s.Store, testMessage("Gone", 0, i))
+		}
+		s.settled(t)
+		require.NoError(t, s.DeleteTopic("Gone"))
+		cfg.FS = fsys.Kill()
+		if !killed {
+			s.close(t)
+			cfg.FS = fsys.Crash(fsys.Ops(), func() bool { return false })
+		}
+		again := run(t, cfg)
+		require.Empty(t, again.Topics())
+		require.Zero(t, appendOne(t, again.Store, testMessage("Gone", 0, 0)).QueueOffset)
+		again.settled(t)
+		require.Len(t, readAll(t, again.Store, "Gone", 0), 1)
+		again.close(t)
+	}
+}

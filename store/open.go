@@ -262,7 +262,8 @@ func (r *recovery) openQueues(trusted int64) error {
 		newest = max(newest, q.MaxPhysical())
 		some = some || q.Exists()
 	})
-	if !some && r.begin < r.files {
+	none := bounds.Known != nil && len(bounds.Known) == 0 // there were none: their topics had been deleted
+	if !some && !none && r.begin < r.files {
 		r.back(r.begin)
 	} else if r.source != checkpoint.Ours {
 		if newest > r.files {

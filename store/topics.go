@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/quorate/quorate/store/checkpoint"
+	"github.com/quorate/quorate/store/consumequeue"
 )
 
 // Topics lists topics that have consume queues, with the queue ids.
@@ -30,8 +31,15 @@ func (s *Store) DeleteTopic(topic string) error {
 	if err != nil {
 		return fmt.Errorf("delete topic %s: %w", topic, err)
 	}
-	// A start after a crash must not dispatch the topic's records again.
-	if err := s.checkpointLocked(false); err != nil {
+	// A start after a crash must not dispatch the topic's records again. When no queue is left it must know that, too: else
+	// it takes them for lost and builds all anew.
+	left := 0
+	s.queues.Each(func(q *consumequeue.Queue) {
+		if q.Known().End > 0 {
+			left++
+		}
+	})
+	if err := s.checkpointLocked(left == 0); err != nil {
 		return fmt.Errorf("delete topic %s: %w", topic, err)
 	}
 	return nil

@@ -33,6 +33,11 @@ func (r *Registry) heartbeat(_ context.Context, call remoting.Call[protocol.Hear
 	if b.ClientID == "" {
 		return nil, protocol.Errorf(protocol.InvalidParameter, "heartbeat: clientID is missing")
 	}
+	for i := range b.ConsumerDataSet { // all of it or nothing
+		if err := group.CheckName(b.ConsumerDataSet[i].GroupName); err != nil {
+			return nil, protocol.Errorf(protocol.InvalidParameter, "heartbeat: %v", err)
+		}
+	}
 	m := Member{
 		Conn: call.Conn, ClientID: b.ClientID, Language: call.Command.Language, Version: call.Command.Version,
 		LastUpdate: time.Now().UnixMilli(),

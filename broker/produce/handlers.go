@@ -39,9 +39,9 @@ type Config struct {
 type Reloadable struct {
 	RegionID           string `conf:"regionId"`
 	TraceOn            bool   `conf:"traceOn"`
-	BrokerPermission   int32  `conf:"brokerPermission"`
+	BrokerPermission   int32  `conf:"brokerPermission" bounds:"0..7"`
 	RejectTransactions bool   `conf:"rejectTransactionMessage"`
-	AcceptFrom         int64  `conf:"startAcceptSendRequestTimeStamp"` // ms since the epoch; sends before it are refused
+	AcceptFrom         int64  `conf:"startAcceptSendRequestTimeStamp" bounds:"0..9223372036854775807"` // ms since the epoch; sends before it are refused
 }
 
 // DefaultReloadable has RocketMQ's defaults.

@@ -21,13 +21,13 @@ import (
 // Reloadable has the keys of pulls; all may change while the broker runs.
 type Reloadable struct {
 	LongPolling      bool          `conf:"longPollingEnable"`
-	ShortPolling     time.Duration `conf:"shortPollingTimeMills,ms"`
+	ShortPolling     time.Duration `conf:"shortPollingTimeMills,ms" bounds:"1..600000"`
 	LitePull         bool          `conf:"litePullMessageEnable"`
 	SlaveRead        bool          `conf:"slaveReadEnable"`
 	ServerSideReset  bool          `conf:"useServerSideResetOffset"`
-	BrokerPermission int32         `conf:"brokerPermission"`
-	QueryNumDefault  int32         `conf:"defaultQueryMaxNum"` // of a query by unique key
-	QueryNumMax      int32         `conf:"maxMsgsNumBatch"`
+	BrokerPermission int32         `conf:"brokerPermission" bounds:"0..7"`
+	QueryNumDefault  int32         `conf:"defaultQueryMaxNum" bounds:"1..1048576"` // of a query by unique key
+	QueryNumMax      int32         `conf:"maxMsgsNumBatch" bounds:"1..1048576"`
 }
 
 // DefaultReloadable has RocketMQ's defaults.
