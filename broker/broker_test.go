@@ -30,6 +30,9 @@ type node struct {
 	client *remoting.Client
 	stop   func()
 	dial   remoting.Dialer
+	tls    *remoting.TLSMode
+	// outgoing is what the broker dials with, when it is not the loopback.
+	outgoing remoting.Dialer
 	broken bool // its disk has failed: it says so when it stops
 }
 
@@ -65,7 +68,7 @@ func (n *node) start() {
 	require.NoError(n, err)
 	l.Fast, err = network.Listen(fastAddr)
 	require.NoError(n, err)
-	n.b, err = broker.New(n.cfg, broker.Deps{Logger: logger, Dial: network.Dial, Unused: map[string]string{"transferMsgByHeap": "no heap"}})
+	n.b, err = broker.New(n.cfg, broker.Deps{Logger: logger, Dial: cmp.Or(n.outgoing, remoting.Dialer(network.Dial)), TLS: n.tls, Unused: map[string]string{"transferMsgByHeap": "no heap"}})
 	require.NoError(n, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

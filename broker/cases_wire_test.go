@@ -2,9 +2,13 @@ package broker_test
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
+	"net/netip"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -272,4 +276,53 @@ func (n *node) pullNow(group, topic string, offset int64) (out []message.Record)
 		b = b[r.Size:]
 	}
 	return out
+}
+
+// Case 173: a message id names an address that an attacker chose. The broker takes the offset alone, and dials nobody.
+func TestCase173AMessageIDDialsNobody(t *testing.T) {
+	n := start(t, config(t))
+	dialled := 0
+	n.stop()
+	n.outgoing = func(context.Context, string) (net.Conn, error) {
+		dialled++
+		return nil, errors.New("nobody is to be dialled")
+	}
+	n.start()
+	n.createTopic("T", 1)
+	n.send("T", "x", nil)
+	require.Len(t, n.pull("g", "T", 0), 1)
+	for _, host := range []string{"169.254.169.254:80", "10.0.0.1:22", "[::1]:6379", "127.0.0.1:1"} {
+		id := message.OffsetID(netip.MustParseAddrPort(host), 0)
+		n.must(&protocol.ConsumerSendMsgBackRequest{Offset: 0, Group: "g", DelayLevel: 1, OriginMsgID: id, OriginTopic: "T"}, nil, nil)
+		n.ask(&protocol.QueryMessageRequest{Topic: "T", Key: id, MaxNum: 1, EndTimestamp: 1}, nil)
+		require.NotEmpty(t, n.must(&protocol.ViewMessageRequest{Topic: "T", Offset: 0}, nil, nil).Body)
+	}
+	require.Zero(t, dialled)
+}
+
+// Case 174: large pulls from cold files over TLS. Every record has its checksum and its place.
+func TestCase174ColdPullsOverTLS(t *testing.T) {
+	cfg := config(t)
+	n := &node{T: t, cfg: cfg}
+	mode, err := remoting.DefaultTLSSettings().Server(slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	n.tls = mode
+	n.start()
+	t.Cleanup(func() { n.stop() })
+	n.createTopic("T", 1)
+	count := scaled(60, 20000)
+	for i := range count {
+		n.send("T", strings.Repeat(fmt.Sprintf("%d;", i), 2000), nil)
+	}
+	n.restart() // what is read now comes from files
+	n.client = remoting.NewClient(remoting.ClientConfig{
+		Dial: n.dial, TLS: &remoting.ClientTLS{Config: &tls.Config{InsecureSkipVerify: true}}, //nolint:gosec // self-signed
+	}, slog.New(slog.DiscardHandler))
+	got := 0
+	for got < count {
+		for _, r := range n.pull("g", "T", int64(got)) {
+			require.Equal(t, strings.Repeat(fmt.Sprintf("%d;", got), 2000), string(r.Body))
+			got++
+		}
+	}
 }

@@ -140,7 +140,11 @@ func TestMessagesOutliveTheNode(t *testing.T) {
 			t.Fatal(err)
 		}
 		send(t, n, "orders", want)
-		if got := bodies(t, n, "orders"); len(got) != i+1 {
+		got := bodies(t, n, "orders")
+		for deadline := time.Now().Add(10 * time.Second); len(got) < i+1 && time.Now().Before(deadline); {
+			got = bodies(t, n, "orders") // what is written is readable a moment later
+		}
+		if len(got) != i+1 {
 			t.Errorf("start %d: %q", i, got)
 		}
 		if err := n.Stop(); err != nil {
