@@ -33,7 +33,7 @@ type node struct {
 	tls    *remoting.TLSMode
 	// outgoing is what the broker dials with, when it is not the loopback.
 	outgoing remoting.Dialer
-	broken bool // its disk has failed: it says so when it stops
+	broken   bool // its disk has failed: it says so when it stops
 }
 
 const mainAddr, fastAddr = "127.0.0.1:10911", "127.0.0.1:10909"
@@ -62,13 +62,17 @@ func (n *node) start() {
 	logger := slog.New(slog.DiscardHandler)
 	network := remoting.NewLoopback()
 	n.dial = network.Dial
+	dial := n.dial
+	if n.outgoing != nil {
+		dial = n.outgoing
+	}
 	var l broker.Listeners
 	var err error
 	l.Main, err = network.Listen(mainAddr)
 	require.NoError(n, err)
 	l.Fast, err = network.Listen(fastAddr)
 	require.NoError(n, err)
-	n.b, err = broker.New(n.cfg, broker.Deps{Logger: logger, Dial: cmp.Or(n.outgoing, remoting.Dialer(network.Dial)), TLS: n.tls, Unused: map[string]string{"transferMsgByHeap": "no heap"}})
+	n.b, err = broker.New(n.cfg, broker.Deps{Logger: logger, Dial: dial, TLS: n.tls, Unused: map[string]string{"transferMsgByHeap": "no heap"}})
 	require.NoError(n, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -348,7 +348,7 @@ func TestCase101ADeletedOnlyTopicStaysDeleted(t *testing.T) {
 		}
 		again := run(t, cfg)
 		require.Empty(t, again.Topics())
-		require.Zero(t, appendOne(t, again.Store, testMessage("Gone", 0, 0)).QueueOffset)
+		require.Zero(t, appendOne(t, again.Store, testMessage("Gone", 0, 0)).QueueOffset, "killed %t", killed)
 		again.settled(t)
 		require.Len(t, readAll(t, again.Store, "Gone", 0), 1)
 		again.close(t)

@@ -365,7 +365,7 @@ const progressEvery = 3 * time.Second
 
 func (r *recovery) take(record *message.Record) error {
 	s := r.s
-	if indexed(record) {
+	if indexed(record) && record.PhysicalOffset >= r.queues { // of those before, the queues know, or they are deleted
 		s.counters.raise(record.Topic, record.QueueID, record.QueueOffset+1)
 	}
 	if record.PhysicalOffset+int64(record.Size) > r.held {
