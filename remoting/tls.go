@@ -53,7 +53,8 @@ func DefaultTLSSettings() TLSSettings {
 	return TLSSettings{ServerMode: "permissive", ServerNeedClientAuth: "none", TestModeEnable: true}
 }
 
-// Server returns the mode of a listening port, nil when TLS is disabled. Without a certificate, permissive makes a
+// Server returns the mode of a listening port, nil when TLS is disabled. Files that are renewed are used from the next
+// handshake on; connections that there are go on. Without a certificate, permissive makes a
 // self-signed one and says so; enforcing is an error.
 func (s TLSSettings) Server(logger *slog.Logger) (*TLSMode, error) {
 	if s.ServerMode == "disabled" {
@@ -62,6 +63,21 @@ func (s TLSSettings) Server(logger *slog.Logger) (*TLSMode, error) {
 	if s.ServerMode != "permissive" && s.ServerMode != "enforcing" {
 		return nil, fmt.Errorf("tls.server.mode: %q is none of disabled, permissive, enforcing", s.ServerMode)
 	}
+	files, err := watch(func() (*tls.Config, error) { return s.server(logger) }, func(err error) {
+		logger.Error("renewed TLS files cannot be used", "error", err)
+	}, s.ServerCertPath, s.ServerKeyPath, s.ServerTrustCertPath)
+	if err != nil {
+		return nil, err
+	}
+	config := files.get().Clone()
+	if len(files.paths) > 0 {
+		config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return files.get(), nil }
+	}
+	return &TLSMode{Config: config, Enforcing: s.ServerMode == "enforcing"}, nil
+}
+
+// server reads what a port needs.
+func (s TLSSettings) server(logger *slog.Logger) (*tls.Config, error) {
 	config, err := s.base()
 	if err != nil {
 		return nil, err
@@ -92,7 +108,7 @@ func (s TLSSettings) Server(logger *slog.Logger) (*TLSMode, error) {
 			return nil, fmt.Errorf("tls.server.trustCertPath: %w", err)
 		}
 	}
-	return &TLSMode{Config: config, Enforcing: enforcing}, nil
+	return config, nil
 }
 
 func (s TLSSettings) clientAuth() (tls.ClientAuthType, error) {
@@ -123,20 +139,26 @@ func (s TLSSettings) Client() (*ClientTLS, error) {
 	}
 	config.InsecureSkipVerify = true // the chain is verified below
 	if s.ClientAuthServer {
-		var roots *x509.CertPool // nil: those of the system
-		if s.ClientTrustCertPath != "" {
-			if roots, err = loadPool(s.ClientTrustCertPath); err != nil {
-				return nil, fmt.Errorf("tls.client.trustCertPath: %w", err)
+		roots, err := watch(func() (*x509.CertPool, error) {
+			if s.ClientTrustCertPath == "" {
+				return nil, nil // those of the system
 			}
+			return loadPool(s.ClientTrustCertPath)
+		}, nil, s.ClientTrustCertPath)
+		if err != nil {
+			return nil, fmt.Errorf("tls.client.trustCertPath: %w", err)
 		}
-		config.VerifyConnection = func(state tls.ConnectionState) error { return verifyChain(state, roots) }
+		config.VerifyConnection = func(state tls.ConnectionState) error { return verifyChain(state, roots.get()) }
 	}
 	if s.ClientCertPath != "" || s.ClientKeyPath != "" {
-		cert, err := loadKeyPair(s.ClientCertPath, s.ClientKeyPath, s.ClientKeyPassword)
+		own, err := watch(func() (*tls.Certificate, error) {
+			cert, err := loadKeyPair(s.ClientCertPath, s.ClientKeyPath, s.ClientKeyPassword)
+			return &cert, err
+		}, nil, s.ClientCertPath, s.ClientKeyPath)
 		if err != nil {
 			return nil, fmt.Errorf("tls.client.certPath, tls.client.keyPath: %w", err)
 		}
-		config.Certificates = []tls.Certificate{cert}
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return own.get(), nil }
 	}
 	return &ClientTLS{Config: config}, nil
 }
