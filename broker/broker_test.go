@@ -15,6 +15,7 @@ import (
 	"github.com/quorate/quorate/broker"
 	"github.com/quorate/quorate/internal/conf"
 	"github.com/quorate/quorate/internal/fastjson"
+	"github.com/quorate/quorate/internal/vfs"
 	"github.com/quorate/quorate/message"
 	"github.com/quorate/quorate/protocol"
 	"github.com/quorate/quorate/remoting"
@@ -566,6 +567,8 @@ func TestConfigurationIsValidatedByName(t *testing.T) {
 	require.Contains(t, cfg.Promise(), "a power loss before that loses it")
 	cfg.SyncFlush = true
 	require.Contains(t, cfg.Promise(), "survives kill -9 and power loss")
+	cfg.Store.FS = vfs.NewMemory(1 << 20)
+	require.Contains(t, cfg.Promise(), "gone when the process is")
 }
 
 // A configuration that asks for more copies than there are brokers refuses sends instead of promising less.

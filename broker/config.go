@@ -19,6 +19,7 @@ import (
 	"github.com/quorate/quorate/broker/topic"
 	"github.com/quorate/quorate/broker/transaction"
 	"github.com/quorate/quorate/broker/write"
+	"github.com/quorate/quorate/internal/vfs"
 	"github.com/quorate/quorate/store"
 )
 
@@ -201,6 +202,9 @@ func (c Config) Promise() string {
 		if q.AutoInSync && c.Replication.HA.SlaveActing {
 			copies = fmt.Sprintf(" and held by %d brokers, or by fewer while replicas are missing, at least %d", q.InSyncReplicas, max(q.MinInSync, 1))
 		}
+	}
+	if _, memory := c.Store.FS.(*vfs.Memory); memory {
+		return "an OK means: held in the memory of this process" + copies + "; it is gone when the process is"
 	}
 	if c.SyncFlush {
 		return "an OK means: flushed to this broker's disk" + copies + "; it survives kill -9 and power loss"

@@ -109,6 +109,9 @@ func (b Broker) config(host string, nameServers []string, logger *slog.Logger) (
 	if err := bind(values(b.Settings, b.Origins), brokerUnused(), logger, &c, &tls); err != nil {
 		return c, tls, err
 	}
+	if b.Memory {
+		c.SyncFlush = false // there is no disk that an answer could speak of
+	}
 	c.Register.NameServers = slices.Concat(nameServers, b.NameServers, c.Register.NameServers)
 	if err := c.Validate(); err != nil {
 		return c, tls, fmt.Errorf("%w: %w", ErrConfig, err)
