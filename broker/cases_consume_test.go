@@ -3,6 +3,7 @@ package broker_test
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -81,7 +82,7 @@ func TestCase98WhereANewGroupBegins(t *testing.T) {
 		if protocol.ResponseCode(answer.Code) == protocol.QueryNotFound {
 			got = "decide"
 		}
-		require.Equal(t, c.want, string(got), c.topic)
+		require.Equal(t, c.want, got, c.topic)
 	}
 	n.stop()
 	expired := expireHead(t)
@@ -114,7 +115,7 @@ func TestCase100ResetByTime(t *testing.T) {
 		answer := n.must(&protocol.ResetOffsetRequest{Group: "g", Topic: "T", Timestamp: c.at, IsForce: true}, nil, nil)
 		require.Contains(t, strings.ReplaceAll(string(answer.Body), " ", ""), fmt.Sprintf(":%d}", c.want), "reset to %d", c.at)
 		told := n.ask(&protocol.PullMessageRequest{ConsumerGroup: "g", Topic: "T", QueueOffset: 60, MaxMsgNums: 1, SysFlag: 4, Subscription: "*"}, nil)
-		require.Equal(t, fmt.Sprint(c.want), string(told.Ext.Get("nextBeginOffset")), "reset to %d", c.at)
+		require.Equal(t, fmt.Sprint(c.want), told.Ext.Get("nextBeginOffset"), "reset to %d", c.at)
 	}
 	answer := n.must(&protocol.ResetOffsetRequest{Group: "g", Topic: "Empty", Timestamp: -1, IsForce: true}, nil, nil)
 	require.Contains(t, strings.ReplaceAll(string(answer.Body), " ", ""), ":0}")
@@ -180,9 +181,7 @@ func TestCase89And105MaximumSizeOnEveryWay(t *testing.T) {
 		for i := range 100 {
 			p[fmt.Sprintf("user%d", i)] = strings.Repeat("v", 100)
 		}
-		for k, v := range more {
-			p[k] = v
-		}
+		maps.Copy(p, more)
 		return p
 	}
 	answer := n.ask(&protocol.SendMessageRequest{ProducerGroup: "pg", Topic: "T", DefaultTopic: "TBW102", DefaultTopicQueueNums: 1}, []byte(body+"m"))

@@ -96,8 +96,7 @@ func requiredFields(t reflect.Type) map[string]string {
 
 func fieldsOf(t reflect.Type) func(func(reflect.StructField) bool) {
 	return func(yield func(reflect.StructField) bool) {
-		for i := range t.NumField() {
-			f := t.Field(i)
+		for f := range t.Fields() {
 			if f.Anonymous && f.Type.Kind() == reflect.Struct {
 				fieldsOf(f.Type)(yield)
 			} else if !yield(f) {

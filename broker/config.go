@@ -148,15 +148,17 @@ func (r Reloadable) Validate() error {
 		return fmt.Errorf("brokerPermission=%d: must be from 0 to 7", p)
 	}
 	// It becomes a property of every message, whose separators are control characters.
-	if id := r.Produce.RegionID; len(id) > regionBytesMax || strings.ContainsFunc(id, func(c rune) bool {
-		return !(c == '-' || c == '_' || c == '.' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z')
-	}) {
+	if id := r.Produce.RegionID; len(id) > regionBytesMax || strings.Trim(id, regionChars) != "" {
 		return fmt.Errorf("regionId=%q: only letters, digits and -_. are allowed, at most %d of them", id, regionBytesMax)
 	}
 	return nil
 }
 
-const regionBytesMax = 127
+// What a regionId may be made of.
+const (
+	regionBytesMax = 127
+	regionChars    = "-_.0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+)
 
 // stored is the store's part with what other parts say.
 func (c Config) stored() store.Config {
