@@ -124,7 +124,7 @@ func TestResumesByOffsetAfterAStop(t *testing.T) {
 func TestProgressIsNeverWrittenAheadOfTheDurableLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := memlog.New()
-		log.ManualFlush = true
+		log.ManualFlush.Store(true)
 		s, stop := start(t, log, "1s")
 		park(t, log, s.Levels(), 1, "a")
 		time.Sleep(25 * time.Second)

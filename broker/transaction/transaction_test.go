@@ -250,7 +250,7 @@ func TestCheckWaitsUntilItsHalfMessageIsConfirmed(t *testing.T) {
 		defer r.stop()
 		r.half("a")
 		r.half("b")
-		r.log.ManualFlush = true
+		r.log.ManualFlush.Store(true)
 		wait(35 * time.Second)
 		require.Len(t, r.log.Messages(topic.Half, 0), 4, "both were appended again")
 		require.Empty(t, r.producer.asked())
@@ -347,7 +347,7 @@ func TestUnreadableHalfMessageIsQuarantinedAlone(t *testing.T) {
 func TestProgressSurvivesARestartAndIsNeverAheadOfTheDurableLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		r.log.ManualFlush = true
+		r.log.ManualFlush.Store(true)
 		a := r.half("a")
 		require.Equal(t, protocol.Success, r.end(a, commit, false))
 		wait(time.Minute)

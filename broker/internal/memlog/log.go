@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate/broker/write"
@@ -30,7 +31,7 @@ type Log struct {
 	refuse  error
 	lost    map[int64]bool
 	// ManualFlush keeps appended records undurable until Flush.
-	ManualFlush bool
+	ManualFlush atomic.Bool
 }
 
 type queueKey struct {
@@ -109,7 +110,7 @@ func (l *Log) append(m *message.Message) store.Appended {
 	q.entries = append(q.entries, store.QueueEntry{PhysicalOffset: begin, Size: int32(len(record)), TagsCode: tags})
 	end := begin + int64(len(record))
 	l.appended.Advance(end)
-	if !l.ManualFlush {
+	if !l.ManualFlush.Load() {
 		l.durable.Advance(end)
 	}
 	q.arrived.Advance(offset + 1)
