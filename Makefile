@@ -4,6 +4,7 @@ BIN      := bin/quorate
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS  := -s -w -X main.version=$(VERSION)
 FUZZTIME ?= 10s
+ci: FUZZTIME = 4s
 LINT     := $(GO) tool -modfile=tools/go.mod golangci-lint
 # Modules of their own: what they depend on never enters the product's go.mod.
 COMPAT   := test/compat

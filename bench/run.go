@@ -32,6 +32,8 @@ func (r *run) drive(ctx context.Context, workers []worker, firstBroker string, r
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	r.counters.measuring.Store(r.cfg.WarmUp == 0) // else what is answered before the clock runs would count for nothing
+	before, self, began := readUsage(pid), readUsage(0), time.Now()
 	group, loadCtx := errgroup.WithContext(ctx)
 	for _, w := range workers {
 		group.Go(func() error { return w(loadCtx) })
@@ -40,9 +42,10 @@ func (r *run) drive(ctx context.Context, workers []worker, firstBroker string, r
 	go func() { done <- group.Wait() }()
 	stopped, err := r.wait(ctx, done, r.cfg.WarmUp, true)
 	if err == nil && !stopped {
-		before, self := readUsage(pid), readUsage(0)
-		began := time.Now()
-		r.counters.measuring.Store(true)
+		if r.cfg.WarmUp > 0 {
+			before, self, began = readUsage(pid), readUsage(0), time.Now()
+			r.counters.measuring.Store(true)
+		}
 		stopped, err = r.wait(ctx, done, r.cfg.Duration, false)
 		r.counters.measuring.Store(false)
 		r.fill(result, time.Since(began))

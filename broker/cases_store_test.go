@@ -65,6 +65,17 @@ func countAfter(t *testing.T, cfg broker.Config, left *vfs.Crashable, topic stri
 	return int(n.maxOffset(topic))
 }
 
+// atRest waits until nothing is done on the disk any more.
+func atRest(t *testing.T, fsys *vfs.Crashable) {
+	t.Helper()
+	last := -1
+	require.Eventually(t, func() bool {
+		now := fsys.Ops()
+		defer func() { last = now }()
+		return now == last
+	}, 20*time.Second, 200*time.Millisecond)
+}
+
 // Case 65: docs/durability.md says what an acknowledgement outlives, in the words that this test finds.
 func TestCase65TableOfWhatAnOKOutlives(t *testing.T) {
 	word := func(lost int) string {
@@ -88,6 +99,7 @@ func TestCase65TableOfWhatAnOKOutlives(t *testing.T) {
 		if mode.wait == "false" { // a flush that has run by luck promises nothing: none runs
 			messages = 1
 			n.broken = true
+			atRest(t, fsys) // the files that are made ahead are made: what fails is the flush
 			fsys.SetFault(func(kind, name string) error {
 				if kind == "sync" && strings.Contains(name, "commitlog") {
 					return syscall.EIO
@@ -248,6 +260,7 @@ func TestCase2NoConsumerSeesWhatAPowerCutTakes(t *testing.T) {
 	n.createTopic("T", 1)
 	n.send("T", "first", nil)
 	require.Len(t, n.pull("g", "T", 0), 1)
+	atRest(t, fsys)
 	fsys.SetFault(func(kind, name string) error {
 		if kind == "sync" && strings.Contains(name, "commitlog") {
 			return syscall.EIO
