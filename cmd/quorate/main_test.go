@@ -185,7 +185,7 @@ func TestCommandsOfAdministration(t *testing.T) {
 		{"cluster ls", "DefaultCluster"},
 		{"node ls", broker},
 		{"node status broker-a", "brokerVersionDesc"},
-		{"node config get broker-a flushDiskType", "flushDiskType=SYNC_FLUSH"},
+		{"node config get broker-a flushDiskType", "flushDiskType=ASYNC_FLUSH"},
 		{"node config set broker-a shortPollingTimeMills=900", "shortPollingTimeMills=900"},
 		{"node drain broker-a", "topics of broker-a changed"},
 		{"node drain broker-a --undo", "topics of broker-a changed"},
