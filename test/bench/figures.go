@@ -152,7 +152,7 @@ func mb(n int64) float64 { return float64(n) / 1e6 }
 
 func memoryPer(ctx context.Context, c *comparison) error {
 	return c.with(ctx, false, nil, func(p *remotingSystem) error {
-		const conns, topics, queues = 1000, 500, 8
+		const conns, topics, queues = 1000, 2000, 8
 		before, err := process.ReadUsage(p.main.PID())
 		if err != nil {
 			return err
