@@ -94,8 +94,8 @@ func (c *Conn) serve() {
 	c.stopWatchdog()
 	c.in.drop()
 	c.out.waitIdle()
-	cause := context.Cause(c.ctx)
-	c.end.closed(c, cause)
+	<-c.ctx.Done() // whoever closed first may not have got as far as naming the cause
+	c.end.closed(c, context.Cause(c.ctx))
 	if c.end.onClose != nil {
 		c.end.onClose(c)
 	}
