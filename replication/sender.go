@@ -175,35 +175,16 @@ func (s *Sender) write(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.mu.Lock()
-		in, silent := s.session.Expired(s.now())
-		due, heartbeatIn := s.session.HeartbeatDue(s.now())
-		_, stalled, stallIn := s.session.Stalled(s.now())
-		started, next := s.session.Started(), s.session.Next()
-		due = due && started
-		s.mu.Unlock()
+		in, due, owed, silent := s.clocks()
 		if silent != nil {
 			return silent
 		}
-		if stalled {
-			s.stall()
-		}
-		if stallIn > 0 {
-			in = min(in, stallIn)
-		}
-		owed := started && s.session.Dialect != group.Plain && s.confirmed < next
 		if due || owed && s.source.Confirmed().Load() > s.confirmed && told.Add(confirmEvery).Before(time.Now()) {
 			told = time.Now()
 			if err := s.push(frame[:0], 0); err != nil {
 				return err
 			}
 			continue
-		}
-		if owed {
-			in = min(in, confirmEvery)
-		}
-		if heartbeatIn > 0 {
-			in = min(in, heartbeatIn)
 		}
 		if !sentAll && wait > 0 {
 			in = min(in, wait)
@@ -216,6 +197,30 @@ func (s *Sender) write(ctx context.Context) error {
 		case <-timer.C:
 		}
 	}
+}
+
+// clocks says how long nothing has to be done, whether a heartbeat is due, whether the replica is owed the confirmed end,
+// and whether it has been silent for too long.
+func (s *Sender) clocks() (in time.Duration, due, owed bool, silent error) {
+	s.mu.Lock()
+	in, silent = s.session.Expired(s.now())
+	due, heartbeatIn := s.session.HeartbeatDue(s.now())
+	_, stalled, stallIn := s.session.Stalled(s.now())
+	started, next := s.session.Started(), s.session.Next()
+	s.mu.Unlock()
+	if stalled && silent == nil {
+		s.stall()
+	}
+	owed = started && s.session.Dialect != group.Plain && s.confirmed < next
+	if owed {
+		in = min(in, confirmEvery)
+	}
+	for _, other := range []time.Duration{stallIn, heartbeatIn} {
+		if other > 0 {
+			in = min(in, other)
+		}
+	}
+	return in, due && started, owed, silent
 }
 
 // sendAvailable sends all that is appended, as far as the rate allows.

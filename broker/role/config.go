@@ -50,7 +50,7 @@ type Policy struct {
 // DefaultConfig has RocketMQ's defaults.
 func DefaultConfig() Config {
 	return Config{
-		Heartbeat: 5 * time.Second, Housekeeping: 20 * time.Second, Stall: 5 * time.Second, BatchBytes: 32 << 10, BytesPerSecond: 100 << 20,
+		Heartbeat: 5 * time.Second, Housekeeping: 20 * time.Second, Stall: 3 * time.Second, BatchBytes: 32 << 10, BytesPerSecond: 100 << 20,
 		MemberPeriod: time.Second, AliveInterval: time.Second, AliveTimeout: 10 * time.Second, ReplicaAck: Received,
 	}
 }
