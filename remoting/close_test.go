@@ -1,45 +1,44 @@
-package remoting_test
+package remoting
 
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"sync/atomic"
+	"net"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/quorate/quorate/remoting"
 )
 
-// The reader meets the end of the stream while a handler closes the connection: both at once, and the cause is one of theirs.
+// Two close a connection at once: one has claimed it and not yet named its cause when the reader, which met the end of
+// the stream, is through. The reader waits for the cause; without that it met a nil one and ended the process.
 func TestAConnectionClosedByTwoAtOnceHasACause(t *testing.T) {
-	errGone := errors.New("gone")
-	router, err := remoting.NewRouter([]remoting.Route{
-		remoting.Handle(remoting.Query, func(_ context.Context, c remoting.Call[echoHeader]) (*remoting.Reply, error) {
-			c.Conn.Close(errGone)
-			return &remoting.Reply{}, nil
-		}),
-	})
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	var closed, unnamed atomic.Int64
-	s := remoting.NewServer(remoting.ServerConfig{}, router, nil, func(c *remoting.Conn) {
-		closed.Add(1)
-		if context.Cause(c.Context()) == nil {
-			unnamed.Add(1)
-		}
-	}, slog.New(slog.DiscardHandler))
-	l := listen(t)
-	stop := serve(t, s, l)
-	const rounds = 300
-	for range rounds {
-		c := dial(t, l)
-		cmd := request(codeHandle, "")
-		cmd.Ext = cmd.Ext.Add("name", "x")
-		c.write(cmd)
-		require.NoError(t, c.Close())
+	peer, err := new(net.Dialer).DialContext(t.Context(), "tcp", l.Addr().String())
+	require.NoError(t, err)
+	nc, err := l.Accept()
+	require.NoError(t, err)
+
+	closed := make(chan error, 1)
+	end := newEndpoint(Limits{}, nil, nil)
+	end.onClose = func(c *Conn) { closed <- context.Cause(c.Context()) }
+	c := newConn(t.Context(), end, nc)
+	errGone := errors.New("gone")
+	require.True(t, c.out.close(errGone), "the first closer has claimed the connection")
+	require.NoError(t, peer.Close())
+	served := make(chan any, 1)
+	go func() {
+		defer func() { served <- recover() }()
+		c.serve()
+	}()
+	select {
+	case failed := <-served:
+		t.Fatalf("served to the end without a cause: %v", failed)
+	case <-time.After(200 * time.Millisecond): // it waits, as it should
 	}
-	stop()
-	require.Positive(t, closed.Load())
-	require.Zero(t, unnamed.Load())
+	c.cancel(errGone)
+	require.Nil(t, <-served)
+	require.ErrorIs(t, <-closed, errGone)
+	require.NoError(t, errors.Join(nc.Close(), l.Close()))
 }
